@@ -111,11 +111,6 @@ final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
     return kms.authenticatesWrapping(wrappingKeyId);
   }
 
-  @Override
-  public void initialize(Map<String, String> properties) {
-    // the catalog's client was initialized with the catalog
-  }
-
   /** Overwrites the keys. */
   @Override
   public void close() {

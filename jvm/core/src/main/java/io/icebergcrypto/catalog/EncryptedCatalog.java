@@ -2,10 +2,10 @@ package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.catalog.behind.CatalogBehind;
+import io.icebergcrypto.catalog.behind.HandoverKmsClient;
+import io.icebergcrypto.catalog.behind.HandoverMetricsReporter;
 import io.icebergcrypto.catalog.behind.LoadingCatalog;
 import io.icebergcrypto.catalog.behind.PathCatalog;
-import io.icebergcrypto.catalog.behind.SharedKmsClient;
-import io.icebergcrypto.catalog.behind.SharedMetricsReporter;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.IcebergVersion;
@@ -81,11 +81,11 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
       Map<String, String> behind = settings.propertiesBehind();
       FailFastFileIO.configure(behind);
       EncryptionManagerFactory managers = EncryptionManagerFactory.load(properties);
-      reporter = SharedMetricsReporter.load(properties);
-      behind.putAll(SharedMetricsReporter.propertiesFor(reporter));
+      reporter = HandoverMetricsReporter.load(properties);
+      behind.putAll(HandoverMetricsReporter.propertiesFor(reporter));
       if (KmsClients.isConfigured(properties)) {
         kms = KmsClients.create(properties);
-        behind.putAll(SharedKmsClient.propertiesFor(kms));
+        behind.putAll(HandoverKmsClient.propertiesFor(kms));
       }
 
       this.delegate = CatalogBehind.open(name, behind, conf);

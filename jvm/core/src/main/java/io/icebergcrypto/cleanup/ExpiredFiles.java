@@ -22,7 +22,7 @@ final class ExpiredFiles {
   private final TableOperations ops;
   private final ExecutorService executor;
   private final BiConsumer<Collection<String>, String> deleter;
-  private final ReadLists read = new ReadLists();
+  private final ManifestLists read = new ManifestLists();
 
   /**
    * Says how files are read and deleted.

@@ -46,11 +46,6 @@ final class KekClient implements UnwrapsAgain {
   }
 
   @Override
-  public void initialize(Map<String, String> properties) {
-    // the shared client was initialized with the catalog
-  }
-
-  @Override
   public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
     return named(() -> kms.wrapKey(key, wrappingKeyId));
   }

@@ -3,7 +3,6 @@ package io.icebergcrypto.kms;
 import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
-import java.util.Map;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
@@ -25,11 +24,6 @@ public final class BoundKmsClient implements UnwrapsAgain {
   public BoundKmsClient(String tableUuid, KeyManagementClient kms) {
     this.tableUuid = tableUuid;
     this.kms = kms;
-  }
-
-  @Override
-  public void initialize(Map<String, String> properties) {
-    // the shared client was initialized with the catalog
   }
 
   @Override

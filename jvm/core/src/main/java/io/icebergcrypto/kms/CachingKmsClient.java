@@ -83,11 +83,6 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
   }
 
   @Override
-  public void initialize(Map<String, String> properties) {
-    // the client below was initialized before it was given to this one
-  }
-
-  @Override
   public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
     ByteBuffer wrapped = callWrap(key, wrappingKeyId);
     local().cache().put(wrappingKeyId, wrapped, key);

@@ -68,7 +68,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectCheckRule(session -> this::check);
-    extensions.injectResolutionRule(session -> new DroppedOptions(format, this::concernsKeys));
+    extensions.injectResolutionRule(session -> new AppendOptionsRule(format, this::concernsKeys));
     return BoxedUnit.UNIT;
   }
 

@@ -6,7 +6,7 @@ import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.lifecycle.PathMapping;
 import io.icebergcrypto.metadata.KeyedFile;
-import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.GroupIterator;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import java.io.IOException;
 import java.io.Serializable;
@@ -106,7 +106,7 @@ final class CopyTasks implements Serializable {
 
   /** The manifests of manifest lists. */
   Iterator<Row> manifests(Iterator<Row> lists) {
-    return Grouped.each(
+    return GroupIterator.each(
         lists,
         list -> {
           List<Row> found = new ArrayList<>();
@@ -186,7 +186,7 @@ final class CopyTasks implements Serializable {
 
   /** Writes deletion vectors anew: they name the data files that they are for. */
   Iterator<Row> rewriteDeletes(Iterator<Row> files) {
-    return new Grouped<>(
+    return new GroupIterator<>(
         files,
         (first, next) ->
             CopyRow.list(first) == CopyRow.list(next)
@@ -196,7 +196,7 @@ final class CopyTasks implements Serializable {
           ManifestFile manifest =
               tree.manifests(CopyRow.list(group.get(0)), Set.of(path)).get(path);
           Map<String, ByteBuffer> keys = tree.keyMetadata(manifest, paths(group));
-          return Grouped.each(
+          return GroupIterator.each(
               group.iterator(),
               file -> rewriteDeletes(CopyRow.path(file), keys.get(CopyRow.path(file))));
         });
@@ -269,7 +269,7 @@ final class CopyTasks implements Serializable {
 
   /** Writes manifest lists anew. */
   Iterator<Row> rewriteLists(Iterator<Row> lists) {
-    return Grouped.each(
+    return GroupIterator.each(
         lists,
         row -> {
           String path = CopyRow.path(row);
@@ -329,13 +329,13 @@ final class CopyTasks implements Serializable {
 
   /** Works on manifests of which neighbours are of one manifest list. */
   private Iterator<Row> ofManifests(Iterator<Row> manifests, OfManifest work) {
-    return new Grouped<>(
+    return new GroupIterator<>(
         manifests,
         (first, next) -> CopyRow.list(first) == CopyRow.list(next),
         group -> {
           Map<String, ManifestFile> listed =
               tree.manifests(CopyRow.list(group.get(0)), paths(group));
-          return Grouped.each(
+          return GroupIterator.each(
               group.iterator(),
               row -> {
                 try {

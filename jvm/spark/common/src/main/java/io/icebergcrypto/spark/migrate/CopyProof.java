@@ -12,7 +12,7 @@ import io.icebergcrypto.spark.verify.FileResult;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
-import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.GroupIterator;
 import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.io.IOException;
@@ -175,7 +175,8 @@ record CopyProof(SparkSession spark, String name) {
                                 CopyPlan.name(file.format()),
                                 file.fileSizeInBytes()))));
     int tasks = Math.max(1, Math.min(files.size(), spark.sparkContext().defaultParallelism()));
-    MapPartitionsFunction<Row, Row> look = rows -> Grouped.each(rows, row -> look(io.value(), row));
+    MapPartitionsFunction<Row, Row> look =
+        rows -> GroupIterator.each(rows, row -> look(io.value(), row));
     List<Row> gone =
         spark
             .createDataFrame(files, FILES)

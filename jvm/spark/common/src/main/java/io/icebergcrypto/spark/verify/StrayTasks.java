@@ -13,7 +13,7 @@ import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.spark.columns.Protections;
 import io.icebergcrypto.spark.table.Progress;
 import io.icebergcrypto.spark.verify.scan.Folders;
-import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.GroupIterator;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.io.IOException;
 import java.io.Serializable;
@@ -80,7 +80,7 @@ public record StrayTasks(
 
   /** Checks rows of path, length, problem. */
   Iterator<Row> check(Iterator<Row> files) {
-    return Grouped.each(files, this::check);
+    return GroupIterator.each(files, this::check);
   }
 
   private Iterator<Row> check(Row file) {

@@ -80,11 +80,6 @@ public final class TableTree implements Serializable {
     return table.io().newInputFile(lists.get(list));
   }
 
-  /** The table's storage as its catalog has it, which may list folders. */
-  public FileIO storage() {
-    return TableFileIO.listed(table.io());
-  }
-
   /**
    * The plaintext key metadata of a manifest list or a statistics file. It is a secret.
    *

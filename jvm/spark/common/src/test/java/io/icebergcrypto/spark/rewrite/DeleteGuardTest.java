@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  */
 @ParameterizedClass
 @EnumSource(names = "JDBC")
-class KeptDeletesTest extends LakeFixture {
+class DeleteGuardTest extends LakeFixture {
   private static final long ALL = Long.MAX_VALUE;
 
   private Table table;
@@ -33,7 +33,7 @@ class KeptDeletesTest extends LakeFixture {
 
   @BeforeEach
   void create() {
-    this.table = KeptDeletes.in((BaseTable) TestLake.createTable(catalog, "t", Map.of()));
+    this.table = DeleteGuard.in((BaseTable) TestLake.createTable(catalog, "t", Map.of()));
     this.beside = catalog.loadTable(T);
   }
 

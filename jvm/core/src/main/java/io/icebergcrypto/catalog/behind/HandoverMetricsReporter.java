@@ -12,13 +12,13 @@ import org.apache.iceberg.metrics.MetricsReporter;
  * catalog shows its reporter only with a table, and a transaction that creates a table needs it
  * before: so both have this one instance of the class that the user named.
  */
-public final class SharedMetricsReporter implements MetricsReporter {
+public final class HandoverMetricsReporter implements MetricsReporter {
   private static final String ID = "encryption.metrics-reporter.shared-id";
 
   private MetricsReporter reporter;
 
   /** Iceberg makes one by this constructor. */
-  public SharedMetricsReporter() {}
+  public HandoverMetricsReporter() {}
 
   /** The user's reporter; closed once, however many owners close it. */
   private record Owned(MetricsReporter reporter, AtomicBoolean closed) implements MetricsReporter {
@@ -44,7 +44,7 @@ public final class SharedMetricsReporter implements MetricsReporter {
   public static Map<String, String> propertiesFor(MetricsReporter reporter) {
     return Map.of(
         CatalogProperties.METRICS_REPORTER_IMPL,
-        SharedMetricsReporter.class.getName(),
+        HandoverMetricsReporter.class.getName(),
         ID,
         Handover.offer(reporter));
   }

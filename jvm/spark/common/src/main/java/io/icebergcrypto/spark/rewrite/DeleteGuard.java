@@ -22,11 +22,11 @@ import org.apache.iceberg.io.LocationProvider;
  * as it looks at the data that it keeps, and not at what it adds, which is older (pull request
  * 10962 of Iceberg).
  */
-record KeptDeletes(TableOperations below, Thread caller) implements TableOperations {
+record DeleteGuard(TableOperations below, Thread caller) implements TableOperations {
   /** A table whose commits are checked. */
   static BaseTable in(BaseTable table) {
     return new BaseTable(
-        new KeptDeletes(table.operations(), Thread.currentThread()),
+        new DeleteGuard(table.operations(), Thread.currentThread()),
         table.name(),
         table.reporter());
   }

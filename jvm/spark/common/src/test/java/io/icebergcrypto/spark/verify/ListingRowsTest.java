@@ -23,7 +23,7 @@ import org.apache.spark.sql.Row;
 import org.junit.jupiter.api.Test;
 
 /** Manifest lists and manifests whose own bytes are right, and that fail while they are read. */
-class OpenedFileTest {
+class ListingRowsTest {
   private static final Row LIST =
       FileRow.of(
           new ReachableFile(FileKind.MANIFEST_LIST, "s3://b/list", "avro", 9, "kek", false), 0);
@@ -76,7 +76,7 @@ class OpenedFileTest {
 
   private static List<Row> rows(FileResult found, Supplier<CloseableIterable<Row>> below) {
     List<Row> rows = new ArrayList<>();
-    new OpenedFile(LIST, found, below).forEachRemaining(rows::add);
+    new ListingRows(LIST, found, below).forEachRemaining(rows::add);
     return rows;
   }
 

@@ -9,19 +9,19 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * Leads a catalog that makes its own KMS client (Iceberg's HiveCatalog does) to the client that the
  * encrypting catalog in front of it already has: one client, and one cache.
  */
-public final class SharedKmsClient implements KeyManagementClient {
+public final class HandoverKmsClient implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
   private static final String ID = "encryption.kms.shared-id";
 
   private KeyManagementClient client;
 
   /** Iceberg makes one by this constructor. */
-  public SharedKmsClient() {}
+  public HandoverKmsClient() {}
 
   /** What to set on the catalog behind, in place of its own KMS properties. */
   public static Map<String, String> propertiesFor(KeyManagementClient client) {
     return Map.of(
-        KmsProperties.KMS_IMPL, SharedKmsClient.class.getName(), ID, Handover.offer(client));
+        KmsProperties.KMS_IMPL, HandoverKmsClient.class.getName(), ID, Handover.offer(client));
   }
 
   @Override

@@ -13,7 +13,7 @@ import org.apache.spark.sql.Row;
  * The rows of a manifest list or a manifest: the files that it lists and, at the end, what was
  * found about itself. That it cannot be read to its end is a finding too.
  */
-final class OpenedFile implements Iterator<Row>, Closeable {
+final class ListingRows implements Iterator<Row>, Closeable {
   private final Row file;
   private final FileResult found;
   private final Iterator<Row> below;
@@ -26,7 +26,7 @@ final class OpenedFile implements Iterator<Row>, Closeable {
    *
    * @param below reads what it lists
    */
-  OpenedFile(Row file, FileResult found, Supplier<CloseableIterable<Row>> below) {
+  ListingRows(Row file, FileResult found, Supplier<CloseableIterable<Row>> below) {
     this.file = file;
     this.found = found;
     CloseableIterable<Row> files = CloseableIterable.empty();

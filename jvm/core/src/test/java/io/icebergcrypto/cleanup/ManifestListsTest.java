@@ -15,10 +15,10 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotParser;
 import org.junit.jupiter.api.Test;
 
-class ReadListsTest {
+class ManifestListsTest {
   private static final int LISTS = 300;
 
-  private final ReadLists lists = new ReadLists();
+  private final ManifestLists lists = new ManifestLists();
 
   /** Else a table of 10,000 snapshots with 10,000 manifests needs 400 MB for their lists alone. */
   @Test

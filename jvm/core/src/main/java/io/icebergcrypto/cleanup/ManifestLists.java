@@ -15,7 +15,7 @@ import org.apache.iceberg.Snapshot;
  * of its manifests, a bit each: most of its manifests are those of the list before it, and so are
  * near each other. 10,000 lists of 10,000 manifests take 20 to 40 MB. Many threads may add at once.
  */
-final class ReadLists {
+final class ManifestLists {
   private final Map<String, Integer> numbers = new HashMap<>();
   private final List<ManifestFile> manifests = new ArrayList<>();
   private final Map<ListFile, Bits> lists = new HashMap<>();

@@ -15,7 +15,7 @@ import scala.runtime.BoxedUnit;
  * writes with the table's. It does so early, so this is a rule of resolution, which changes
  * nothing.
  */
-final class DroppedOptions extends Rule<LogicalPlan> {
+final class AppendOptionsRule extends Rule<LogicalPlan> {
   private final String format;
   private final Predicate<String> concernsKeys;
 
@@ -25,7 +25,7 @@ final class DroppedOptions extends Rule<LogicalPlan> {
    * @param format its name after USING
    * @param concernsKeys of the name of an option
    */
-  DroppedOptions(String format, Predicate<String> concernsKeys) {
+  AppendOptionsRule(String format, Predicate<String> concernsKeys) {
     this.format = format;
     this.concernsKeys = concernsKeys;
   }

@@ -19,7 +19,7 @@ import org.apache.spark.TaskKilledException;
  * @param <T> what is grouped
  * @param <R> what becomes of it
  */
-public final class Grouped<T, R> implements Iterator<R>, Closeable {
+public final class GroupIterator<T, R> implements Iterator<R>, Closeable {
   private final Iterator<T> from;
   private final BiPredicate<T, T> together;
   private final Function<List<T>, Iterator<R>> map;
@@ -31,15 +31,16 @@ public final class Grouped<T, R> implements Iterator<R>, Closeable {
    *
    * @param together whether an element belongs to the group that began with another
    */
-  public Grouped(Iterator<T> from, BiPredicate<T, T> together, Function<List<T>, Iterator<R>> map) {
+  public GroupIterator(
+      Iterator<T> from, BiPredicate<T, T> together, Function<List<T>, Iterator<R>> map) {
     this.from = from;
     this.together = together;
     this.map = map;
   }
 
   /** Each element is a group of its own. */
-  public static <T, R> Grouped<T, R> each(Iterator<T> from, Function<T, Iterator<R>> map) {
-    return new Grouped<>(from, (a, b) -> false, group -> map.apply(group.get(0)));
+  public static <T, R> GroupIterator<T, R> each(Iterator<T> from, Function<T, Iterator<R>> map) {
+    return new GroupIterator<>(from, (a, b) -> false, group -> map.apply(group.get(0)));
   }
 
   @Override
