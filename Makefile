@@ -182,7 +182,7 @@ nightly: nightly-tools ## Run all tests on all catalogs, and SQL on older Sparks
 .PHONY: soak
 soak: setup-test #+ Kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
 	@echo "SEED=$(DRAWN)"
-	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|HashMismatchRetryTest|KeyPruningTest|RandomHistoryTest)"
+	$(gradle) junit -PsparkJars="$(spark_jars)" -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|CheckedLoadTest|KeyPruningTest|RandomHistoryTest)"
 	$(gradle) junit -PsparkJars="$(spark_jars)" -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
 	$(on_java); ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper

@@ -32,7 +32,7 @@ LOCATIONS = {
 HADOOP_PREFIX = "spark.hadoop."
 SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
 
-# What Iceberg's own names for a KMS start with; KmsPropertyNames.java has the same list.
+# What Iceberg's own names for a KMS start with; KmsProperties.java has the same list.
 ICEBERG_KMS = (
     "adls.token-credential-provider",
     "azure.keyvault.",

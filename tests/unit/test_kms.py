@@ -242,7 +242,7 @@ def test_java_knows_every_property(kind: str) -> None:
         own = (java / "aws/AwsConfig.java").read_text()
         known = re.findall(r'static final String \w+ = "encryption\.kms\.aws\.([^"]+)"', own)
     else:
-        names = (java / "config/KmsPropertyNames.java").read_text()
+        names = (java / "config/KmsProperties.java").read_text()
         of_type = re.search(rf'"{kind}",\s*List.of\(([^)]*)\)', names)
         assert of_type is not None
         known = re.findall(r'"([^"]+)"', of_type[1])

@@ -45,7 +45,7 @@ def test_options() -> None:
 
 
 def test_the_same_names_in_java() -> None:
-    java = (ROOT / JAVA / "kms/config/KmsPropertyNames.java").read_text()
+    java = (ROOT / JAVA / "kms/config/KmsProperties.java").read_text()
     names = java.split("ICEBERGS =", 1)[1].split(";", 1)[0]
     assert re.findall(r'"([a-z.-]+)"', names) == list(ICEBERG_KMS)
 

@@ -122,7 +122,9 @@ def keys_of(spark: SparkSession, catalog: str, namespace: str) -> list[str]:
     found = []
     for key in table.operations().current().encryptionKeys():
         if key.encryptedById() == "k1":
-            found.append(bytes(ours.kms().unwrapKey(key.encryptedKeyMetadata(), "k1").array()))
+            found.append(
+                bytes(ours.context().kms().unwrapKey(key.encryptedKeyMetadata(), "k1").array())
+            )
     tasks = table.newScan().planFiles().iterator()
     while tasks.hasNext():
         task = tasks.next()
@@ -140,7 +142,12 @@ def keys_of(spark: SparkSession, catalog: str, namespace: str) -> list[str]:
         if name.startswith("encryption.value-key."):
             wrapped = base64.b64decode(json.loads(value)["wrapped-key"])
             found.append(
-                bytes(ours.kms().unwrapKey(jvm.java.nio.ByteBuffer.wrap(wrapped), "k1").array())
+                bytes(
+                    ours.context()
+                    .kms()
+                    .unwrapKey(jvm.java.nio.ByteBuffer.wrap(wrapped), "k1")
+                    .array()
+                )
             )
     return [base64.b64encode(key).decode() for key in found]
 

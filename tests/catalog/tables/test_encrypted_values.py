@@ -305,7 +305,7 @@ def unwrapped(lake: Lake, key: str) -> bytes:
     wrapped = re.search('"wrapped-key":"(.*?)"', entry.value)
     assert wrapped is not None
     buffer = jvm.java.nio.ByteBuffer.wrap(base64.b64decode(wrapped[1]))
-    return bytes(ours.kms().unwrapKey(buffer, "k1").array())
+    return bytes(ours.context().kms().unwrapKey(buffer, "k1").array())
 
 
 def derived(value_key: bytes, use: str, name: str, length: int) -> bytes:

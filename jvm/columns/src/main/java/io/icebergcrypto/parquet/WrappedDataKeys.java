@@ -8,7 +8,6 @@ import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.KmsPropertyNames;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -40,7 +39,7 @@ public final class WrappedDataKeys {
         .getPropsWithPrefix(KmsProperties.HADOOP_PREFIX)
         .forEach(
             (name, value) -> {
-              if (name.startsWith("encryption.") || KmsPropertyNames.isOfKms(name)) {
+              if (name.startsWith("encryption.") || KmsProperties.isOfKms(name)) {
                 kms.set(KmsProperties.HADOOP_PREFIX + name, value);
               }
             });

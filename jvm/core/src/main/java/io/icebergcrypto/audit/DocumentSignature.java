@@ -11,7 +11,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.BoundKmsClient;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.metadata.CanonicalJson;
@@ -145,7 +145,7 @@ public final class DocumentSignature {
   }
 
   private static KeyManagementClient forNoTable(KeyManagementClient kms) {
-    return new BoundKmsClient(KmsCaller.NO_TABLE, kms);
+    return new BoundKmsClient(CallContext.NO_TABLE, kms);
   }
 
   private static ByteBuffer wrappedKey(JsonObject signature) {

@@ -5,7 +5,7 @@ import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.blob.WrappedKey;
@@ -80,14 +80,14 @@ public record MasterKeyUse(
    * @throws IcebergCryptoException another refusal of a load
    */
   public static MasterKeyUse of(EncryptedCatalog catalog, TableIdentifier identifier) {
-    BaseTable table = catalog.unchecked(identifier);
+    BaseTable table = catalog.context().unchecked(identifier);
     TableMetadata metadata = table.operations().current();
     if (!EncryptionProperties.wasEncrypted(metadata)) {
       throw new NotEncryptedException("No master key is needed for it.").inTable(table.name());
     }
 
-    catalog.checkMetadata(table);
-    Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+    catalog.context().checkMetadata(table);
+    Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
     Set<String> used =
         metadata.encryptionKeys().stream()
             .map(EncryptedKey::encryptedById)

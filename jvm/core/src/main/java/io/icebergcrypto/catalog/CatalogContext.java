@@ -1,13 +1,20 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.behind.CatalogBehind;
+import io.icebergcrypto.cleanup.ManifestListCheck;
+import io.icebergcrypto.cleanup.Purge;
+import io.icebergcrypto.cleanup.PurgeResult;
+import io.icebergcrypto.commit.CommitRetry;
 import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
@@ -15,10 +22,12 @@ import io.icebergcrypto.integrity.SigningKeys;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
-import io.icebergcrypto.metadata.HashMismatchRetry;
+import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.apache.iceberg.BaseMetadataTable;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.MetadataTableType;
@@ -27,12 +36,16 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.metrics.MetricsReporter;
 
 /**
- * What the tables of one catalog share, and how they are made of those of the catalog behind.
+ * What the tables of one catalog share, how they are made of those of the catalog behind, and what
+ * only this project's own operations do with them: audits, which look past a load's checks, and
+ * commits that no other client makes.
  *
  * @param name the name that the catalog was given
  * @param settings what its properties say
@@ -42,7 +55,7 @@ import org.apache.iceberg.metrics.MetricsReporter;
  * @param reporter the metrics reporter of tables that are being created
  * @param authenticatesMetadata whether the metadata of encrypted tables is authenticated
  */
-record CatalogContext(
+public record CatalogContext(
     String name,
     CatalogSettings settings,
     CatalogBehind behind,
@@ -72,8 +85,12 @@ record CatalogContext(
     return behind.catalog();
   }
 
-  /** The KMS client; see {@link EncryptedCatalog#kms()}. */
-  CachingKmsClient kms() {
+  /**
+   * The KMS client that all tables of this catalog share.
+   *
+   * @throws InvalidConfigurationException when the catalog names no KMS
+   */
+  public CachingKmsClient kms() {
     if (kmsOrNull == null) {
       throw KmsClients.notConfigured().inCatalog(name);
     }
@@ -81,8 +98,14 @@ record CatalogContext(
     return kmsOrNull;
   }
 
-  AllowedKeyIds allowedKeyIds() {
+  /** The master keys that its tables may name, and that may sign reports on them. */
+  public AllowedKeyIds allowedKeyIds() {
     return settings.allowedKeyIds();
+  }
+
+  /** The master keys that namespaces give to new tables. */
+  public NamespaceKeys namespaceKeys() {
+    return new NamespaceKeys(this);
   }
 
   /** The properties that a new table gets, with the catalog's defaults and overrides. */
@@ -90,7 +113,20 @@ record CatalogContext(
     return EncryptionProperties.ofNewTable(behind.properties(), own);
   }
 
-  String fullName(TableIdentifier identifier) {
+  /**
+   * Whether a new table would be encrypted, or would have to be.
+   *
+   * @param namespace the one that the table is to be in
+   * @param own the table properties that the statement gives
+   */
+  public boolean encryptsNewTable(Namespace namespace, Map<String, String> own) {
+    return settings.encryptionRequired()
+        || EncryptionProperties.keyId(propertiesOfNewTable(own)) != null
+        || namespaceKeys().of(namespace) != null;
+  }
+
+  /** A table's name with that of this catalog. */
+  public String fullName(TableIdentifier identifier) {
     return SqlNames.full(name, identifier);
   }
 
@@ -112,14 +148,26 @@ record CatalogContext(
         this::kms);
   }
 
-  /** The same, with metadata checked by another client. */
-  EncryptedTableOperations operations(
-      TableOperations ops, String table, KeyManagementClient checks) {
-    return operations(ops, table).checkedBy(authenticator(table, ops, () -> checks));
+  /**
+   * The operations of a table whose metadata another KMS may vouch for than this catalog's: that of
+   * before a move to this one. Commits are signed with this catalog's.
+   *
+   * @param table one of {@link #unchecked}
+   * @param checks unwraps the KEKs of metadata that is checked
+   */
+  public TableOperations operations(BaseTable table, KeyManagementClient checks) {
+    TableOperations ops = table.operations();
+    return operations(ops, table.name()).checkedBy(authenticator(table.name(), ops, () -> checks));
   }
 
-  /** A table of metadata that no catalog has: see {@link EncryptedCatalog#uncommitted}. */
-  EncryptedTable uncommitted(TableOperations ops, String table) {
+  /**
+   * A table of metadata that is not in the catalog, with this one's encryption: such as that of a
+   * table which is to be encrypted, before it is committed.
+   *
+   * @param ops operations that keep the metadata, and read and write plain files
+   * @param table the table's full name
+   */
+  public BaseTable uncommitted(TableOperations ops, String table) {
     EncryptedTableOperations operations =
         new EncryptedTableOperations(
             ops,
@@ -140,19 +188,19 @@ record CatalogContext(
         : MetadataAuthenticator.off(CatalogTrust.withoutAuthentication(delegate()));
   }
 
-  /** Checks a table of the catalog behind: its key id, and metadata that is authenticated. */
-  void checkMetadata(Table table) {
-    if (table instanceof BaseTable base) {
-      checkMetadata(base, this::kms);
-    }
-  }
-
   /**
-   * The same, with keys from another client.
+   * Checks a table of the catalog behind as a load does: its key id, and metadata that is
+   * authenticated.
    *
    * @return whether the metadata is authenticated
+   * @throws IcebergCryptoException as a load does
    */
-  MetadataAuthentication checkMetadata(
+  public MetadataAuthentication checkMetadata(BaseTable table) {
+    return checkMetadata(table, this::kms);
+  }
+
+  /** The same, with keys from another client, if one is needed. */
+  public MetadataAuthentication checkMetadata(
       BaseTable table, Supplier<? extends KeyManagementClient> client) {
     TableMetadata metadata = table.operations().current();
     LoadSteps load = load(table.name(), table.operations(), client);
@@ -170,20 +218,49 @@ record CatalogContext(
     load(fullName(identifier), null, this::kms).check(file);
   }
 
-  /** See {@link EncryptedCatalog#signedFor}. */
-  TableMetadata signedFor(BaseTable table, String file, TableMetadata metadata) {
+  /**
+   * Signs the metadata of a table's copy, where this catalog authenticates metadata.
+   *
+   * @param file where the copy's metadata file will be
+   * @return the metadata with a MAC; the same where metadata is not authenticated
+   */
+  public TableMetadata signedFor(BaseTable table, String file, TableMetadata metadata) {
     return authenticator(table.name(), table.operations(), this::kms).signFor(file, metadata);
   }
 
   /**
-   * Refuses a master key that cannot vouch for metadata, where that is to be authenticated.
+   * Checks that a table may have a master key, before the KMS is asked for it.
    *
-   * @throws InvalidConfigurationException when others than its users can wrap with it
+   * @throws AccessDeniedException when this catalog does not allow it
+   * @throws InvalidConfigurationException when others than its users can wrap with it, and the
+   *     metadata is authenticated
    */
-  void checkMasterKey(String table, String keyId) {
+  public void checkMasterKey(String table, String keyId) {
+    allowedKeyIds().checkNew(table, keyId);
     if (authenticatesMetadata) {
       SigningKeys.requireAuthenticatedWrapping(table, keyId, kms());
     }
+  }
+
+  /**
+   * A table as the catalog behind has it: nothing is checked, and nothing is decrypted. It is for
+   * audits, which tell what they find of {@link #checkMetadata}.
+   *
+   * @throws NotSupportedException when it has no metadata of its own
+   */
+  public BaseTable unchecked(TableIdentifier identifier) {
+    String table = fullName(identifier);
+    Table loaded = CheckedLoad.checked(table, () -> delegate().loadTable(identifier));
+    if (loaded instanceof BaseTable base) {
+      return base.name().equals(table)
+          ? base
+          : new BaseTable(base.operations(), table, base.reporter());
+    }
+
+    throw new NotSupportedException(
+            "it is not a table with metadata of its own",
+            "Give the table, without the name of a metadata table behind it.")
+        .inTable(table);
   }
 
   /** Loads a table of the catalog behind, decorated. */
@@ -193,7 +270,7 @@ record CatalogContext(
 
   /** The same, by another call of the catalog behind. */
   Table load(TableIdentifier identifier, Supplier<Table> load) {
-    return decorate(HashMismatchRetry.checked(fullName(identifier), load), identifier);
+    return decorate(CheckedLoad.checked(fullName(identifier), load), identifier);
   }
 
   /** The table as this catalog gives it: with encryption, and a guard on its commits. */
@@ -232,5 +309,149 @@ record CatalogContext(
         TableIdentifier.of(identifier.namespace().levels()),
         identifier,
         MetadataTableType.from(identifier.name()));
+  }
+
+  // ---- what only this project's operations do
+
+  /**
+   * Signs a table's metadata as it is: for a table whose metadata was refused, after somebody
+   * looked at it and found it right.
+   *
+   * @param metadataFile the metadata file that was looked at
+   * @param sha256 the SHA-256 of the file that was looked at, in hex, as sha256sum prints it; with
+   *     null the call is refused by an error that has the file's hash
+   * @throws InvalidConfigurationException when that is not the table's metadata file now, when the
+   *     file has another content, or when this catalog does not authenticate metadata; nothing was
+   *     signed
+   */
+  public void authenticateMetadata(TableIdentifier identifier, String metadataFile, String sha256) {
+    if (!authenticatesMetadata) {
+      throw new InvalidConfigurationException(
+              "It does not authenticate metadata",
+              String.format(
+                  "That is for JDBC, Hadoop, Glue and Nessie catalogs without %s=off.",
+                  EncryptionProperties.METADATA_AUTHENTICATION))
+          .inCatalog(name);
+    }
+
+    if (delegate().loadTable(identifier) instanceof BaseTable base) {
+      operations(base.operations(), fullName(identifier)).authenticate(metadataFile, sha256);
+      delegate().invalidateTable(identifier);
+    }
+  }
+
+  /**
+   * Commits a change to a table that may be in a state in which loads refuse it: without its key
+   * id, for one. Metadata that is authenticated has to be genuine, and all steps of a commit apply.
+   *
+   * @param change makes the metadata to be of that in force; what the steps of a commit add is
+   *     committed even if that is the same
+   * @throws IcebergCryptoException a refusal; nothing was committed
+   */
+  public void mend(TableIdentifier identifier, UnaryOperator<TableMetadata> change) {
+    BaseTable table = unchecked(identifier);
+    TableOperations ops = table.operations();
+    operations(ops, table.name())
+        .mend(change, (base, mended) -> behind.mend(table.name(), ops, base, mended, this::kms));
+    delegate().invalidateTable(identifier);
+  }
+
+  /**
+   * Commits plaintext metadata in the place of an encrypted table's. No other commit takes a key id
+   * away.
+   *
+   * @param base the metadata in force
+   * @param plaintext made of it, without its key id, its keys and its snapshots
+   * @throws IcebergCryptoException when the base is not genuine; nothing was committed
+   * @throws CommitStateUnknownException when nobody knows whether it was, or it was and cannot be
+   *     loaded
+   */
+  public void commitPlaintext(
+      TableIdentifier identifier, TableMetadata base, TableMetadata plaintext) {
+    BaseTable table = unchecked(identifier);
+    operations(table.operations(), table.name()).commitPlaintext(base, plaintext);
+    if (behind.isRest()) {
+      removeKeysOfRivals(table);
+    }
+
+    delegate().invalidateTable(identifier);
+  }
+
+  /**
+   * A REST server takes a new KEK beside the commit that decrypts: without a key id it would stay,
+   * and the table be called tampered with. Nothing is under it.
+   *
+   * @throws CommitStateUnknownException whatever fails here, a cancel included: the table was
+   *     decrypted, and who takes that for a refusal deletes its files
+   */
+  private static void removeKeysOfRivals(BaseTable table) {
+    try {
+      CommitRetry.commit(
+          table.name(), table.operations(), Map.of(), CatalogContext::withoutKeysOfPlaintext);
+    } catch (RuntimeException e) {
+      throw new CommitStateUnknownException(
+          new IcebergCryptoException(
+                  "it was decrypted, and cannot be loaded: " + e.getMessage(),
+                  "Load it once more. It need not be decrypted again.",
+                  e)
+              .inTable(table.name()));
+    }
+  }
+
+  private static TableMetadata withoutKeysOfPlaintext(TableMetadata metadata) {
+    boolean isPlaintext =
+        EncryptionProperties.keyId(metadata.properties()) == null
+            && metadata.snapshots().stream().allMatch(snapshot -> snapshot.keyId() == null);
+    if (!isPlaintext || metadata.encryptionKeys().isEmpty()) {
+      return metadata;
+    }
+
+    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+    metadata.encryptionKeys().forEach(key -> builder.removeEncryptionKey(key.keyId()));
+    return builder.build();
+  }
+
+  /**
+   * Reads all manifest lists of an encrypted table: who is about to drop it and then to delete its
+   * files must have its key.
+   *
+   * @param elsewhere who reads them if there are many; null: they are read here
+   * @throws IcebergCryptoException when a key cannot be had
+   */
+  public void checkPurge(TableIdentifier identifier, ManifestListCheck elsewhere) {
+    purge(identifier).check(elsewhere);
+  }
+
+  /**
+   * Drops an encrypted table whose key cannot be had, and deletes all files in its location. That
+   * is for a key that is lost for good; {@link EncryptedCatalog#dropTable(TableIdentifier,
+   * boolean)} deletes what the manifests name.
+   *
+   * <p>Without the key nobody can tell whether the metadata is genuine: on a Hadoop catalog, and
+   * where others write to the storage of a JDBC catalog, look at the table's location first.
+   *
+   * @throws InvalidConfigurationException when the table is not encrypted, when its key can be had,
+   *     or when its location holds another table; nothing was dropped then
+   * @throws NotSupportedException when the storage cannot be listed, or it keeps value keys, which
+   *     other master keys may wrap; nothing was dropped then
+   * @throws IcebergCryptoException when a login, a grant or a mended setting could give the key, or
+   *     the files were tampered with, which is another matter than a lost key; or when the table
+   *     was dropped and files remain
+   */
+  public PurgeResult purgeWithoutKey(TableIdentifier identifier) {
+    checkValueKeys(identifier, ValueKeyProperties::checkDrop);
+    return purge(identifier).runWithoutKey(behind::newFileIO);
+  }
+
+  Purge purge(TableIdentifier identifier) {
+    return new Purge(
+        () -> load(identifier), delegate(), identifier, fullName(identifier), kmsOrNull != null);
+  }
+
+  /** Value keys stay, and so does the table that keeps them. */
+  void checkValueKeys(TableIdentifier identifier, BiConsumer<String, Map<String, String>> check) {
+    if (identifier.equals(settings.valueKeyTable()) && delegate().tableExists(identifier)) {
+      check.accept(fullName(identifier), unchecked(identifier).properties());
+    }
   }
 }

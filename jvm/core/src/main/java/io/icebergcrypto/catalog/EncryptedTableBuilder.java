@@ -5,7 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.behind.ServerRefusal;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.metadata.HashMismatchRetry;
+import io.icebergcrypto.metadata.CheckedLoad;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.iceberg.BaseTable;
@@ -324,7 +324,7 @@ final class EncryptedTableBuilder implements TableBuilder {
 
   /** The catalog behind may load the table that is there. */
   private <T> T checked(Supplier<T> call) {
-    return HashMismatchRetry.checked(tableName(), call);
+    return CheckedLoad.checked(tableName(), call);
   }
 
   private String tableName() {

@@ -184,7 +184,7 @@ final class EncryptedTableOperations implements TableOperations {
     }
   }
 
-  /** See {@link EncryptedCatalog#commitPlaintext}. */
+  /** See {@link CatalogContext#commitPlaintext}. */
   void commitPlaintext(TableMetadata base, TableMetadata plaintext) {
     TableMetadata current = required();
     if (!LoadedMetadata.isSame(current, base)) {

@@ -7,8 +7,8 @@ import io.icebergcrypto.commit.OwnProperties;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.integrity.AuthenticatedFolder;
-import io.icebergcrypto.kms.call.KmsCaller;
-import io.icebergcrypto.metadata.HashMismatchRetry;
+import io.icebergcrypto.kms.call.CallContext;
+import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.UnwrappedKek;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -94,7 +94,6 @@ final class NewTable {
     }
 
     EncryptionProperties.check(tableName, Map.of(), all);
-    catalog.allowedKeyIds().checkNew(tableName, keyId);
     if (EncryptionProperties.needsFormatVersion(tableName, all)) {
       delegate.withProperty(TableProperties.FORMAT_VERSION, "3");
     }
@@ -171,12 +170,12 @@ final class NewTable {
    */
   Table existing() {
     try {
-      Table table =
-          HashMismatchRetry.checked(tableName, () -> catalog.delegate().loadTable(identifier));
-      catalog.checkMetadata(table);
-      if (table instanceof BaseTable base
-          && EncryptionProperties.keyId(base.properties()) == null) {
-        KeyIdRule.refuseLost(tableName, base.operations().current(), null);
+      Table table = CheckedLoad.checked(tableName, () -> catalog.delegate().loadTable(identifier));
+      if (table instanceof BaseTable base) {
+        catalog.checkMetadata(base);
+        if (EncryptionProperties.keyId(base.properties()) == null) {
+          KeyIdRule.refuseLost(tableName, base.operations().current(), null);
+        }
       }
 
       return table;
@@ -238,7 +237,7 @@ final class NewTable {
     try {
       if (kek.isPresent()) {
         ByteBuffer key =
-            KmsCaller.forTable(
+            CallContext.forTable(
                 tableName,
                 metadata.uuid(),
                 () -> UnwrappedKek.of(kek.get(), metadata.encryptionKeys(), catalog.kms()));
@@ -254,7 +253,7 @@ final class NewTable {
   }
 
   private void tryMasterKey(String keyId) {
-    KmsCaller.forTable(
+    CallContext.forTable(
         tableName,
         () -> {
           catalog.kms().check(keyId);

@@ -22,7 +22,7 @@ final class ExpiredFiles {
   private final TableOperations ops;
   private final ExecutorService executor;
   private final BiConsumer<Collection<String>, String> deleter;
-  private final ReadLists read = new ReadLists();
+  private final ManifestLists read = new ManifestLists();
 
   /**
    * Says how files are read and deleted.
@@ -46,8 +46,7 @@ final class ExpiredFiles {
   Map<String, ManifestFile> manifests(TableMetadata of, Collection<Snapshot> snapshots) {
     List<Snapshot> unread = snapshots.stream().filter(s -> !read.contain(s)).toList();
     if (!unread.isEmpty()) {
-      new ReachableFiles(ops.temp(of).io(), of.specsById(), executor)
-          .forEachList(unread, read::add);
+      new ManifestReads(ops.temp(of).io(), of.specsById(), executor).forEachList(unread, read::add);
     }
 
     return read.manifests(snapshots);
@@ -91,7 +90,7 @@ final class ExpiredFiles {
     Map<Integer, PartitionSpec> specs = new HashMap<>(before.specsById());
     specs.putAll(base.specsById());
     specs.putAll(after.specsById());
-    ReachableFiles reachable = new ReachableFiles(ops.io(), specs, executor);
+    ManifestReads reachable = new ManifestReads(ops.io(), specs, executor);
     Set<String> data = ConcurrentHashMap.newKeySet();
     if (withData) {
       reachable.forEachContentFile(unreachable.values(), data::add);

@@ -21,7 +21,7 @@ final class KeyLoss {
         || !hasKms && e instanceof InvalidConfigurationException;
   }
 
-  /** Whether a list or manifest cannot be read, whatever the key: see {@link ReachableFiles}. */
+  /** Whether a list or manifest cannot be read, whatever the key: see {@link ManifestReads}. */
   static boolean isOfStorage(IcebergCryptoException e) {
     return e.getClass() == IcebergCryptoException.class;
   }

@@ -53,7 +53,7 @@ final class LostKeyPurge {
    * @throws IcebergCryptoException when the table was dropped and files remain, or when its
    *     location cannot be listed or metadata in it cannot be read; nothing was dropped then
    */
-  PurgedFiles run(BooleanSupplier drop) {
+  PurgeResult run(BooleanSupplier drop) {
     try {
       return purge(drop);
     } catch (IcebergCryptoException e) {
@@ -61,7 +61,7 @@ final class LostKeyPurge {
     }
   }
 
-  private PurgedFiles purge(BooleanSupplier drop) {
+  private PurgeResult purge(BooleanSupplier drop) {
     if (!metadata.propertyAsBoolean(
         TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT)) {
       throw new InvalidConfigurationException(
@@ -82,7 +82,7 @@ final class LostKeyPurge {
     }
 
     TableFolder folder = new TableFolder(metadata, storage);
-    PurgedFiles found;
+    PurgeResult found;
     try {
       found = folder.count();
     } catch (IcebergCryptoException e) {

@@ -9,8 +9,8 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.AsCaller;
+import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.FailFastFileIO;
-import io.icebergcrypto.metadata.HashMismatchRetry;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -38,7 +38,7 @@ import org.apache.iceberg.io.FileIO;
  * manifest lists are read first: without the key nothing is dropped, unless that is asked for.
  */
 public final class Purge {
-  private final Catalog catalog;
+  private final Supplier<Table> load;
   private final Catalog delegate;
   private final TableIdentifier identifier;
   private final String name;
@@ -47,20 +47,21 @@ public final class Purge {
   /**
    * Says which table is to go.
    *
-   * @param catalog loads it with encryption
+   * @param load loads it with encryption
    * @param delegate the catalog behind, which drops it
+   * @param name its full name
    * @param hasKms whether the catalog names a KMS
    */
   public Purge(
-      Catalog catalog,
+      Supplier<Table> load,
       Catalog delegate,
-      String catalogName,
       TableIdentifier identifier,
+      String name,
       boolean hasKms) {
-    this.catalog = catalog;
+    this.load = load;
     this.delegate = delegate;
     this.identifier = identifier;
-    this.name = SqlNames.full(catalogName, identifier);
+    this.name = name;
     this.hasKms = hasKms;
   }
 
@@ -142,7 +143,7 @@ public final class Purge {
         });
   }
 
-  private static void read(ReachableFiles reachable, List<Snapshot> snapshots) {
+  private static void read(ManifestReads reachable, List<Snapshot> snapshots) {
     reachable.forEachList(snapshots, (snapshot, manifests) -> {});
   }
 
@@ -156,7 +157,7 @@ public final class Purge {
    * @throws IcebergCryptoException when something else than a lost key is wrong; nothing was
    *     dropped then; or when the table was dropped and files remain
    */
-  public PurgedFiles runWithoutKey(Supplier<FileIO> newFileIO) {
+  public PurgeResult runWithoutKey(Supplier<FileIO> newFileIO) {
     if (!(loadBehind() instanceof BaseTable table)) {
       throw new NotSupportedException(
               "nothing was dropped: its class in the catalog behind is not BaseTable",
@@ -175,7 +176,7 @@ public final class Purge {
   }
 
   private Table loadBehind() {
-    return HashMismatchRetry.checked(name, () -> delegate.loadTable(identifier));
+    return CheckedLoad.checked(name, () -> delegate.loadTable(identifier));
   }
 
   private void requireLostKey(boolean encrypted) {
@@ -218,7 +219,7 @@ public final class Purge {
    */
   private BaseTable encryptedOrNull() {
     try {
-      if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
+      if (!(load.get() instanceof BaseTable table)) {
         return null;
       }
 
@@ -259,10 +260,10 @@ public final class Purge {
     return elsewhere;
   }
 
-  private void read(TableOperations ops, Consumer<ReachableFiles> reading) {
+  private void read(TableOperations ops, Consumer<ManifestReads> reading) {
     TableMetadata metadata = ops.current();
     try {
-      reading.accept(new ReachableFiles(ops.io(), metadata.specsById(), AsCaller.workers()));
+      reading.accept(new ManifestReads(ops.io(), metadata.specsById(), AsCaller.workers()));
     } catch (IcebergCryptoException e) {
       throw nothingDropped(metadata.location(), e);
     }

@@ -59,7 +59,7 @@ final class TableFolder {
    * @throws InvalidConfigurationException when there is another table's metadata among them
    * @throws IcebergCryptoException when a file cannot be read that may be that
    */
-  PurgedFiles count() {
+  PurgeResult count() {
     long files = 0;
     long bytes = 0;
     Set<String> own = ownMetadata();
@@ -88,7 +88,7 @@ final class TableFolder {
               + " the tools of the storage.");
     }
 
-    return new PurgedFiles(files, bytes, elsewhere());
+    return new PurgeResult(files, bytes, elsewhere());
   }
 
   void delete() {

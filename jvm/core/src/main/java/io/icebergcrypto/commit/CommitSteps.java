@@ -49,9 +49,9 @@ public final class CommitSteps {
             check(guard::checkProperties),
             ofEncrypted(check(guard::checkFiles)),
             ofEncrypted((commit, table) -> withFirstKek(table)),
-            ofEncrypted((commit, table) -> CommittedKeys.withMissing(table, commit::keys)),
+            ofEncrypted((commit, table) -> KeyRetention.withMissing(table, commit::keys)),
             ofEncrypted((commit, table) -> withYoungKek(table, settings.kekMaxAgeDays())),
-            ofEncrypted((commit, table) -> CommittedKeys.pruned(table, commit::keys)),
+            ofEncrypted((commit, table) -> KeyRetention.pruned(table, commit::keys)),
             (commit, table) -> authenticator.sign(commit.base(), table));
   }
 

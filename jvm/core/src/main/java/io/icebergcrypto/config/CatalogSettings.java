@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.catalog.TableIdentifier;
 
 /** What the properties of a catalog say. Values that are not understood are refused. */
 public final class CatalogSettings {
@@ -23,6 +24,7 @@ public final class CatalogSettings {
   private final boolean exposesKeyMetadata;
   private final StatisticsPolicy statistics;
   private final int kekMaxAgeDays;
+  private final TableIdentifier valueKeyTable;
 
   /**
    * Reads the properties.
@@ -42,7 +44,7 @@ public final class CatalogSettings {
     this.exposesKeyMetadata = choice(EncryptionProperties.EXPOSE_KEY_METADATA, "false", "true");
     this.statistics = statisticsPolicy();
     this.kekMaxAgeDays = daysOfAKek();
-    ValueKeyProperties.table(properties);
+    this.valueKeyTable = ValueKeyProperties.table(properties);
   }
 
   /** Whether every new table must have a key id. */
@@ -96,6 +98,11 @@ public final class CatalogSettings {
   /** The age in days from which on a KEK is overdue. */
   public int kekMaxAgeDays() {
     return kekMaxAgeDays;
+  }
+
+  /** The table that keeps the value keys of the catalog. */
+  public TableIdentifier valueKeyTable() {
+    return valueKeyTable;
   }
 
   /** What the catalog behind is configured with. */

@@ -17,7 +17,7 @@ import org.apache.iceberg.CatalogProperties;
 public final class PropertyNames {
   private static final String PREFIX = "encryption.";
 
-  /** {@link io.icebergcrypto.kms.config.KmsPropertyNames} checks the names below this one. */
+  /** {@link KmsProperties} checks the names below this one. */
   private static final String KMS_PREFIX = "encryption.kms.";
 
   /** The catalog properties. */

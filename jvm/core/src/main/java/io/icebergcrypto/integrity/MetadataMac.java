@@ -91,23 +91,9 @@ record MetadataMac(int version, byte[] mac, String kekId) {
     }
   }
 
-  /** The same of a document that was read; it stays as it is. */
-  static MetadataMac of(JsonObject document, MetadataPlace place, SecretKeySpec key, String kekId) {
-    return of(CanonicalDocument.of(document), place, key, kekId);
-  }
-
   /** Whether this is the MAC of a document at a place. */
   boolean matches(CanonicalDocument document, MetadataPlace place, SecretKeySpec key) {
     return MessageDigest.isEqual(mac, of(document, place, key, kekId).mac());
-  }
-
-  /** The same of a document that was read. */
-  boolean matches(JsonObject document, MetadataPlace place, SecretKeySpec key) {
-    try {
-      return matches(CanonicalDocument.of(document), place, key);
-    } catch (IllegalArgumentException e) { // it has text that is no Unicode
-      return false;
-    }
   }
 
   /** A document's metadata with this MAC in its properties, as a reader of the file will have. */

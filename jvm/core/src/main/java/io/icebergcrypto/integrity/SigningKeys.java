@@ -4,7 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.UnwrappedKek;
@@ -120,7 +120,7 @@ public final class SigningKeys {
 
     try {
       ByteBuffer bytes =
-          KmsCaller.forTable(
+          CallContext.forTable(
               tableName,
               metadata.uuid(),
               () -> UnwrappedKek.of(kek, metadata.encryptionKeys(), kms.get()));

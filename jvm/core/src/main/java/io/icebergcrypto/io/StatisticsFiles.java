@@ -4,7 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.checked.ExpectedFile;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.regex.Pattern;
@@ -187,7 +187,7 @@ final class StatisticsFiles {
     private InputFile decrypted() {
       ByteBuffer keyMetadata;
       try {
-        keyMetadata = manager.decryptKeyMetadata(new KeyOfList(location(), keyId));
+        keyMetadata = manager.decryptKeyMetadata(new KeyedFile(location(), keyId));
       } catch (IcebergCryptoException e) {
         throw e;
       } catch (RuntimeException e) {

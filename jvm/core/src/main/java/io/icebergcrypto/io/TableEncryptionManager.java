@@ -8,7 +8,7 @@ import io.icebergcrypto.io.stream.EncryptedOutput;
 import io.icebergcrypto.io.stream.FileMetrics;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.KeyEntries;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Collection;
@@ -61,7 +61,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
 
   private final String tableName;
   private final KeyManagementClient kms;
-  private final transient TableKmsClient ofTable;
+  private final transient KekClient ofTable;
   private final WrittenFiles written = new WrittenFiles();
   private final int firstDataKeyLength; // the superclass's
   private volatile String tableKeyId;
@@ -80,7 +80,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
       String tableKeyId,
       int dataKeyLength,
       KeyManagementClient kms) {
-    this(tableName, keys, tableKeyId, dataKeyLength, kms, new TableKmsClient(tableName, kms));
+    this(tableName, keys, tableKeyId, dataKeyLength, kms, new KekClient(tableName, kms));
   }
 
   @SuppressWarnings("this-escape") // nobody asks the client for a KEK before there is a manager
@@ -90,7 +90,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
       String tableKeyId,
       int dataKeyLength,
       KeyManagementClient kms,
-      TableKmsClient ofTable) {
+      KekClient ofTable) {
     super(keys, tableKeyId, dataKeyLength, ofTable);
     ofTable.knows(this::keys);
     this.tableName = tableName;
@@ -255,7 +255,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
       String masterKeyId,
       int dataKeyLength,
       KeyManagementClient kms) {
-    TableKmsClient client = new TableKmsClient(tableName, kms);
+    KekClient client = new KekClient(tableName, kms);
     client.knows(() -> keys);
     return new StandardEncryptionManager(keys, masterKeyId, dataKeyLength, client);
   }
@@ -443,7 +443,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    * @throws RuntimeException Iceberg's, when they do not decrypt
    */
   final ByteBuffer unsealed(EncryptedKey kek, EncryptedKey key, String location) {
-    return new KeyOfList(location, key.keyId())
+    return new KeyedFile(location, key.keyId())
         .decryptKeyMetadata(manager(kek, key, kek.encryptedById()));
   }
 

@@ -1,9 +1,8 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
-import java.util.Map;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
@@ -28,23 +27,18 @@ public final class BoundKmsClient implements UnwrapsAgain {
   }
 
   @Override
-  public void initialize(Map<String, String> properties) {
-    // the shared client was initialized with the catalog
-  }
-
-  @Override
   public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-    return KmsCaller.boundTo(tableUuid, () -> kms.wrapKey(key, wrappingKeyId));
+    return CallContext.boundTo(tableUuid, () -> kms.wrapKey(key, wrappingKeyId));
   }
 
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-    return KmsCaller.boundTo(tableUuid, () -> kms.unwrapKey(wrappedKey, wrappingKeyId));
+    return CallContext.boundTo(tableUuid, () -> kms.unwrapKey(wrappedKey, wrappingKeyId));
   }
 
   @Override
   public void forget(ByteBuffer wrappedKey, String wrappingKeyId) {
-    KmsCaller.boundTo(
+    CallContext.boundTo(
         tableUuid, // the cache keeps it for this table
         () -> {
           UnwrapsAgain.forget(kms, wrappedKey, wrappingKeyId);

@@ -3,14 +3,14 @@ package io.icebergcrypto.kms;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.Causes;
-import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.kms.call.Resilience;
+import io.icebergcrypto.kms.call.SharedKeys;
 import io.icebergcrypto.kms.call.TableBinding;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.http.HeaderValues;
-import io.icebergcrypto.kms.shared.SharedKeys;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -49,7 +49,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
   private final String application;
   private final String id;
 
-  private transient volatile LocalKms local;
+  private transient volatile ClientState local;
 
   CachingKmsClient(KeyManagementClient client, long ttlMs, Resilience.Limits limits) {
     this(client, ttlMs, limits, false, null);
@@ -78,13 +78,8 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
   /** Has what this JVM keeps for it closed when it is garbage: Spark closes no catalog. */
   CachingKmsClient closedAsGarbage() {
     String here = id; // not this
-    SharedKeys.whenGarbage(this, () -> LocalKms.giveUp(here));
+    SharedKeys.whenGarbage(this, () -> ClientState.giveUp(here));
     return this;
-  }
-
-  @Override
-  public void initialize(Map<String, String> properties) {
-    // the client below was initialized before it was given to this one
   }
 
   @Override
@@ -96,7 +91,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
 
   @Override
   public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-    LocalKms here = local();
+    ClientState here = local();
     return here.cache()
         .get(
             wrappingKeyId, wrappedKey, () -> callUnwrap(wrappedKey, wrappingKeyId), here.metrics());
@@ -133,8 +128,8 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
    * @throws IcebergCryptoException the KMS's own typed error when it cannot
    */
   public void check(String wrappingKeyId) {
-    KmsCaller.boundTo(
-        KmsCaller.NO_TABLE,
+    CallContext.boundTo(
+        CallContext.NO_TABLE,
         () -> {
           tryKey(wrappingKeyId);
           return null;
@@ -171,8 +166,8 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
     byte[] probe = new byte[16];
     new SecureRandom().nextBytes(probe);
     ByteBuffer wrapped =
-        KmsCaller.boundTo(
-            KmsCaller.NO_TABLE, () -> callWrap(ByteBuffer.wrap(probe), wrappingKeyId));
+        CallContext.boundTo(
+            CallContext.NO_TABLE, () -> callWrap(ByteBuffer.wrap(probe), wrappingKeyId));
     return WrappedKey.versionOf(wrapped, wrappingKeyId);
   }
 
@@ -212,11 +207,11 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
     return client.toString();
   }
 
-  LocalKms local() {
-    LocalKms here = local;
+  ClientState local() {
+    ClientState here = local;
     if (here == null || here.isClosed()) {
       KmsMetrics metrics = here == null ? new KmsMetrics() : here.metrics();
-      here = LocalKms.of(id, client, ttlMs, limits, metrics);
+      here = ClientState.of(id, client, ttlMs, limits, metrics);
       this.local = here;
     }
 
@@ -242,13 +237,13 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
   /** Calls the KMS; each attempt counts as a call, with its time. */
   private <T> T call(
       Supplier<T> operation, String what, String wrappingKeyId, LongConsumer countCall) {
-    LocalKms here = local();
+    ClientState here = local();
     Supplier<T> attempt =
         () -> {
           long start = System.nanoTime();
           String outcome = "ok";
           try {
-            return KmsCaller.as(application, operation);
+            return CallContext.as(application, operation);
           } catch (RuntimeException | LinkageError e) {
             here.metrics().failed();
             LinkageError library = KmsType.linkageError(e);
@@ -275,7 +270,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
           client,
           what,
           onOneLine(wrappingKeyId),
-          onOneLine(Objects.requireNonNullElse(KmsCaller.table(), "(none)")),
+          onOneLine(Objects.requireNonNullElse(CallContext.table(), "(none)")),
           TimeUnit.NANOSECONDS.toMillis(nanos),
           outcome);
     }

@@ -1,11 +1,11 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.SharedKeys;
 import io.icebergcrypto.kms.call.TableBinding;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.SettingsGuard;
-import io.icebergcrypto.kms.shared.SharedKeys;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Map;

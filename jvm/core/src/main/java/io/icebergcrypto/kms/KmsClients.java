@@ -2,10 +2,9 @@ package io.icebergcrypto.kms;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.Resilience;
 import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.KmsPropertyNames;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SettingsGuard;
 import io.icebergcrypto.kms.http.HeaderValues;
@@ -40,7 +39,7 @@ public final class KmsClients {
   /** Those of some properties that say which KMS, and how it is used. None of them is a secret. */
   public static Map<String, String> ofKms(Map<String, String> properties) {
     return properties.entrySet().stream()
-        .filter(property -> KmsPropertyNames.isOfKms(property.getKey()))
+        .filter(property -> KmsProperties.isOfKms(property.getKey()))
         .collect(Collectors.toUnmodifiableMap(Map.Entry::getKey, Map.Entry::getValue));
   }
 
@@ -63,11 +62,11 @@ public final class KmsClients {
                 "a number of milliseconds, 0 or more",
                 "3600000 for an hour, or 0 to turn the cache off");
     Resilience.Limits limits = Resilience.Limits.of(properties);
-    String application = KmsCaller.application(properties);
+    String application = CallContext.application(properties);
     String implementation = implementation(properties);
     KmsType.ofClient(implementation)
         .ifPresentOrElse(
-            type -> KmsPropertyNames.check(type.word(), properties),
+            type -> KmsProperties.check(type.word(), properties),
             () -> SettingsGuard.checkAll(properties)); // ours ask by themselves, others do not
     try {
       KeyManagementClient client = newClient(implementation);

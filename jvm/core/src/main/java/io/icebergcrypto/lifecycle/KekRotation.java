@@ -49,10 +49,10 @@ public record KekRotation(
    */
   public static KekRotation run(
       EncryptedCatalog catalog, TableIdentifier identifier, boolean rewrap, boolean dryRun) {
-    RotatedTable table = RotatedTable.load(catalog, identifier);
+    RotationTarget table = RotationTarget.load(catalog, identifier);
     String oldKekId = Kek.newest(table.current()).map(EncryptedKey::keyId).orElse(null);
-    boolean all = rewrap || catalog.behind().isHive();
-    NewKek made = new NewKek(table, all, catalog.behind().isHive());
+    boolean all = rewrap || catalog.context().behind().isHive();
+    NewKek made = new NewKek(table, all, catalog.context().behind().isHive());
     if (dryRun) {
       made.in(table.current());
     } else {

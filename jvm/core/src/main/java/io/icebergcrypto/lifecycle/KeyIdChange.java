@@ -98,7 +98,7 @@ public final class KeyIdChange {
     }
 
     CancelledException.check();
-    catalog.commitPlaintext(identifier, base, next);
+    catalog.context().commitPlaintext(identifier, base, next);
   }
 
   static void requireEncrypted(String table, TableMetadata metadata) {

@@ -3,7 +3,7 @@ package io.icebergcrypto.lifecycle;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -14,7 +14,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 
 /**
  * The keys that nothing needs any more, removed from a table's metadata. Every commit of an
- * encrypting catalog does the same ({@link CommittedKeys}); this is for tables that grew under
+ * encrypting catalog does the same ({@link KeyRetention}); this is for tables that grew under
  * clients that remove none, and commits nothing else.
  *
  * @param table the table's full name
@@ -41,7 +41,7 @@ public record KeyPruning(
    */
   public static KeyPruning run(
       EncryptedCatalog catalog, TableIdentifier identifier, boolean dryRun) {
-    RotatedTable table = RotatedTable.load(catalog, identifier);
+    RotationTarget table = RotationTarget.load(catalog, identifier);
     Pruned pruned = new Pruned();
     if (dryRun) {
       pruned.of(table.current());
@@ -66,7 +66,7 @@ public record KeyPruning(
     private TableMetadata after;
 
     TableMetadata of(TableMetadata metadata) {
-      Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+      Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
       TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
       unneeded.forEach(builder::removeEncryptionKey);
       this.before = metadata;

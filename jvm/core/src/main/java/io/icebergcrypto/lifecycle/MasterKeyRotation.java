@@ -3,8 +3,9 @@ package io.icebergcrypto.lifecycle;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.metadata.Kek;
@@ -19,7 +20,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
 /**
  * What it took to have a table's KEKs wrapped by another master key, or by the newest version of
  * the same. The KEKs themselves stay, and so does all that they encrypt. Value keys that the table
- * keeps are wrapped anew with them ({@link ValueKeysAnew}).
+ * keeps are wrapped anew with them ({@link ValueKeyWrapping}).
  *
  * @param table the table's full name
  * @param oldKeyId the table's key id before
@@ -61,7 +62,8 @@ public record MasterKeyRotation(
    */
   public static MasterKeyRotation run(
       EncryptedCatalog catalog, TableIdentifier identifier, String newKeyId, boolean dryRun) {
-    return run(RotatedTable.load(catalog, identifier), catalog, newKeyId, newKeyId == null, dryRun);
+    return run(
+        RotationTarget.load(catalog, identifier), catalog, newKeyId, newKeyId == null, dryRun);
   }
 
   /**
@@ -71,8 +73,8 @@ public record MasterKeyRotation(
    * @param catalog the table's catalog, set up with the KMS that is to wrap. {@code
    *     encryption.allowed-key-ids} has to allow both keys
    * @param newKeyId the id of the master key there; null: the id that the table has
-   * @param former the KMS that wrapped the table's KEKs, such as {@link EncryptedCatalog#kms()} of
-   *     a catalog that is set up with it; it does not matter which tables that has
+   * @param former the KMS that wrapped the table's KEKs, such as {@link CatalogContext#kms()} of a
+   *     catalog that is set up with it; it does not matter which tables that has
    * @param dryRun true: everything but the commit, the calls of both KMSs included
    * @throws NotSupportedException when the table is not encrypted
    * @throws InvalidConfigurationException when the new key id is empty, or one of the keys cannot
@@ -85,14 +87,14 @@ public record MasterKeyRotation(
       String newKeyId,
       CachingKmsClient former,
       boolean dryRun) {
-    RotatedTable table = RotatedTable.load(catalog, identifier, former);
+    RotationTarget table = RotationTarget.load(catalog, identifier, former);
     String keyId = EncryptionProperties.keyId(table.current().properties());
     checkNew(catalog, table.name(), newKeyId == null ? keyId : newKeyId);
     return run(table, catalog, newKeyId, true, dryRun);
   }
 
   private static MasterKeyRotation run(
-      RotatedTable table,
+      RotationTarget table,
       EncryptedCatalog catalog,
       String newKeyId,
       boolean allValueKeys,
@@ -103,9 +105,9 @@ public record MasterKeyRotation(
     }
 
     String wanted = newKeyId == null ? oldKeyId : newKeyId;
-    WrappedAnew keks = new WrappedAnew(table, wanted);
-    ValueKeysAnew valueKeys =
-        new ValueKeysAnew(table, catalog.allowedKeyIds(), wanted, allValueKeys);
+    KekWrapping keks = new KekWrapping(table, wanted);
+    ValueKeyWrapping valueKeys =
+        new ValueKeyWrapping(table, catalog.context().allowedKeyIds(), wanted, allValueKeys);
     if (dryRun) {
       wrapped(table.current(), keks);
       valueKeys.properties(table.current());
@@ -133,13 +135,13 @@ public record MasterKeyRotation(
           .inTable(table);
     }
 
-    catalog.checkMasterKey(table, newKeyId);
+    catalog.context().checkMasterKey(table, newKeyId);
   }
 
   private static void commit(
-      RotatedTable table,
-      WrappedAnew keks,
-      ValueKeysAnew valueKeys,
+      RotationTarget table,
+      KekWrapping keks,
+      ValueKeyWrapping valueKeys,
       String keyId,
       boolean keepsKeyId) {
     for (int round = 0; round < ROUNDS; round++) {
@@ -177,7 +179,7 @@ public record MasterKeyRotation(
 
   /** Nothing is left to do, or another rotation came after this one. */
   private static boolean isDone(
-      TableMetadata metadata, WrappedAnew keks, ValueKeysAnew valueKeys, String keyId) {
+      TableMetadata metadata, KekWrapping keks, ValueKeyWrapping valueKeys, String keyId) {
     return !keyId.equals(EncryptionProperties.keyId(metadata.properties()))
         || Kek.all(metadata).stream()
                 .allMatch(kek -> keks.has(kek.keyId()) && keyId.equals(kek.encryptedById()))
@@ -185,7 +187,7 @@ public record MasterKeyRotation(
   }
 
   private static TableMetadata rotated(
-      TableMetadata metadata, WrappedAnew keks, ValueKeysAnew valueKeys, String keyId) {
+      TableMetadata metadata, KekWrapping keks, ValueKeyWrapping valueKeys, String keyId) {
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
     List<EncryptedKey> wrapped = wrapped(metadata, keks);
     // first all out, then in: they keep their order
@@ -204,8 +206,8 @@ public record MasterKeyRotation(
   }
 
   /** The KEKs that something needs: the others go, and their master key may be gone. */
-  private static List<EncryptedKey> wrapped(TableMetadata metadata, WrappedAnew keks) {
-    Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+  private static List<EncryptedKey> wrapped(TableMetadata metadata, KekWrapping keks) {
+    Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
     return Kek.all(metadata).stream()
         .filter(kek -> !unneeded.contains(kek.keyId()))
         .map(kek -> keks.of(kek, metadata.encryptionKeys()))

@@ -2,13 +2,13 @@ package io.icebergcrypto.lifecycle;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.Kek;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -29,7 +29,7 @@ import org.apache.iceberg.encryption.StandardEncryptionManager;
  * commit is tried, unless the table has got another master key or a newer KEK meanwhile.
  */
 final class NewKek {
-  private final RotatedTable table;
+  private final RotationTarget table;
   private final boolean rewraps;
   private final boolean removes;
   private final List<String> removed = new ArrayList<>();
@@ -42,11 +42,11 @@ final class NewKek {
    *
    * @param rewraps whether the keys of existing files are encrypted with it
    * @param removes whether KEKs go at once that encrypt nothing then. They go by themselves later,
-   *     see {@link CommittedKeys}: on a REST catalog, a commit of another client that began before
+   *     see {@link KeyRetention}: on a REST catalog, a commit of another client that began before
    *     does not conflict, and may need one; on any, so may a manifest that a job of Flink has
    *     staged
    */
-  NewKek(RotatedTable table, boolean rewraps, boolean removes) {
+  NewKek(RotationTarget table, boolean rewraps, boolean removes) {
     this.table = table;
     this.rewraps = rewraps;
     this.removes = removes;
@@ -88,7 +88,7 @@ final class NewKek {
     kept.clear();
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
     builder.addEncryptionKey(kek);
-    Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+    Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
     unneeded.forEach(builder::removeEncryptionKey);
     Set<String> stillUsed = encryptAnew(metadata, keyId, unneeded, builder);
     for (EncryptedKey older : Kek.all(metadata)) {
@@ -163,7 +163,7 @@ final class NewKek {
       StandardEncryptionManager newer) {
     NativeEncryptionKeyMetadata keyMetadata;
     try {
-      keyMetadata = KeyOfList.decrypted(key.keyId(), older);
+      keyMetadata = KeyedFile.decrypted(key.keyId(), older);
     } catch (IcebergCryptoException e) {
       throw e;
     } catch (RuntimeException e) {

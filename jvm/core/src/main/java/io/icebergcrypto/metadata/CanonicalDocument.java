@@ -38,15 +38,6 @@ public final class CanonicalDocument {
   }
 
   /**
-   * The form of a document that was read.
-   *
-   * @throws IllegalArgumentException when it has text that is no Unicode
-   */
-  public static CanonicalDocument of(JsonObject document) {
-    return parse(encoded(CanonicalJson.canonical(document)));
-  }
-
-  /**
    * The form of what a catalog that is given this metadata writes to its file.
    *
    * @throws IllegalArgumentException when it has text that is no Unicode

@@ -2,7 +2,7 @@ package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -154,7 +154,8 @@ public final class Kek {
     int length = EncryptionProperties.dataKeyLength(tableName, metadata.properties());
     long newest = newest(metadata).map(Kek::madeAt).orElse(0L);
     try {
-      return KmsCaller.forTable(tableName, metadata.uuid(), () -> make(length, newest, keyId, kms));
+      return CallContext.forTable(
+          tableName, metadata.uuid(), () -> make(length, newest, keyId, kms));
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName);
     }

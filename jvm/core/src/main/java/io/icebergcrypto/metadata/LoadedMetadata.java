@@ -101,8 +101,7 @@ public final class LoadedMetadata {
   private synchronized TableMetadata checked(Supplier<TableMetadata> load) {
     try {
       TableMetadata metadata =
-          HashMismatchRetry.checked(
-              tableName, failed ? delegate::refresh : load, delegate::refresh);
+          CheckedLoad.checked(tableName, failed ? delegate::refresh : load, delegate::refresh);
       this.failed = false;
       this.newest = metadata == null ? newest : metadata;
       return metadata;

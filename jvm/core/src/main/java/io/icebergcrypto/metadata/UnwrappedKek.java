@@ -112,7 +112,7 @@ public final class UnwrappedKek {
         new StandardEncryptionManager(
             List.of(kek, encrypted), kek.encryptedById(), 16, new Answer(bytes));
     try {
-      new KeyOfList("", encrypted.keyId()).decryptKeyMetadata(manager);
+      new KeyedFile("", encrypted.keyId()).decryptKeyMetadata(manager);
       return true;
     } catch (RuntimeException e) { // Iceberg's own, of any type
       return !Evidence.isWrongTag(e); // what it cannot decrypt for other reasons tells nothing

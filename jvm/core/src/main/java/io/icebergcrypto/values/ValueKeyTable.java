@@ -13,7 +13,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
@@ -53,8 +53,8 @@ public final class ValueKeyTable {
   /** The table that a catalog's properties name. It need not be there yet. */
   public ValueKeyTable(EncryptedCatalog catalog) {
     this.catalog = catalog;
-    this.identifier = ValueKeyProperties.table(catalog.properties());
-    this.table = catalog.fullName(identifier);
+    this.identifier = catalog.context().settings().valueKeyTable();
+    this.table = catalog.context().fullName(identifier);
     this.catalogName = SqlNames.quoted(catalog.name());
   }
 
@@ -68,7 +68,8 @@ public final class ValueKeyTable {
     try {
       return of(catalog.loadTable(identifier));
     } catch (NoSuchTableException e) {
-      return new ValueKeys(catalogName, table, null, List.of(), List.of(), Set.of(), catalog.kms());
+      return new ValueKeys(
+          catalogName, table, null, List.of(), List.of(), Set.of(), catalog.context().kms());
     }
   }
 
@@ -93,7 +94,7 @@ public final class ValueKeyTable {
       Set<String> refused =
           versions.stream()
               .map(WrappedValueKey::masterKeyId)
-              .filter(id -> !catalog.allowedKeyIds().allows(id))
+              .filter(id -> !catalog.context().allowedKeyIds().allows(id))
               .collect(Collectors.toSet());
       return new ValueKeys(
           catalogName,
@@ -102,7 +103,7 @@ public final class ValueKeyTable {
           versions,
           DroppedValueKey.all(loaded.properties()),
           refused,
-          catalog.kms());
+          catalog.context().kms());
     } catch (TamperedException e) {
       throw e.inTable(table);
     }
@@ -124,7 +125,7 @@ public final class ValueKeyTable {
           "Give the id of a master key in the KMS.");
     }
 
-    catalog.checkMasterKey(table, masterKeyId);
+    catalog.context().checkMasterKey(table, masterKeyId);
     Table keeper = loadOrCreate(masterKeyId);
     ValueKeys keys = of(keeper);
     if (keys.versions().stream().anyMatch(key -> key.name().equals(name))) {
@@ -151,7 +152,7 @@ public final class ValueKeyTable {
     Table keeper = required(name);
     ValueKeys keys = of(keeper);
     if (newMasterKeyId != null) {
-      catalog.checkMasterKey(table, newMasterKeyId);
+      catalog.context().checkMasterKey(table, newMasterKeyId);
     }
 
     List<WrappedValueKey> wrapped =
@@ -204,7 +205,7 @@ public final class ValueKeyTable {
     ValueKeys keys = of(keeper);
     List<WrappedValueKey> versions = keys.versions(name);
     String by = masterKeyId != null ? masterKeyId : versions.get(versions.size() - 1).masterKeyId();
-    catalog.checkMasterKey(table, by);
+    catalog.context().checkMasterKey(table, by);
     return add(keeper, keys, name, by);
   }
 
@@ -299,7 +300,7 @@ public final class ValueKeyTable {
     try {
       return catalog.loadTable(identifier);
     } catch (NoSuchTableException e) {
-      catalog.kms().check(masterKeyId); // before anything is made
+      catalog.context().kms().check(masterKeyId); // before anything is made
       createNamespace(identifier.namespace());
       try {
         return catalog
@@ -344,10 +345,10 @@ public final class ValueKeyTable {
   /** Wraps a key, whose bytes are overwritten then. */
   private ByteBuffer wrapped(Table keeper, String masterKeyId, byte[] key) {
     try {
-      return KmsCaller.forTable(
+      return CallContext.forTable(
           table,
           keeper.uuid().toString(),
-          () -> UnwrapsAgain.wrapped(catalog.kms(), ByteBuffer.wrap(key), masterKeyId));
+          () -> UnwrapsAgain.wrapped(catalog.context().kms(), ByteBuffer.wrap(key), masterKeyId));
     } catch (IcebergCryptoException e) {
       throw e.inTable(table);
     } finally {

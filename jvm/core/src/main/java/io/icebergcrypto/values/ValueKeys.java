@@ -7,8 +7,8 @@ import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.config.DroppedValueKey;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.KeyCache;
-import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.Kek;
 import java.io.Serializable;
@@ -128,7 +128,7 @@ public final class ValueKeys implements Serializable {
     ByteBuffer unwrapped;
     try {
       unwrapped =
-          KmsCaller.forTable(
+          CallContext.forTable(
               table,
               tableUuid,
               () ->

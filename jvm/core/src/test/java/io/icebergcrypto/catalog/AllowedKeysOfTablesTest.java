@@ -49,7 +49,7 @@ class AllowedKeysOfTablesTest extends LakeFixture {
     assertRefused(builder::create, "k2");
     assertRefused(builder::createTransaction, "k2");
     assertRefused(builder::createOrReplaceTransaction, "k2");
-    assertThat(limited.kms().metrics().wrapCalls()).isZero();
+    assertThat(limited.context().kms().metrics().wrapCalls()).isZero();
     assertThat(limited.tableExists(T)).isFalse();
 
     Table table = TestLake.createTable(limited, "t", Map.of());
@@ -95,15 +95,15 @@ class AllowedKeysOfTablesTest extends LakeFixture {
         () -> TestLake.ids(limited.loadTable(TableIdentifier.of("db", "t", "files"))), "k2");
     assertRefused(() -> limited.buildTable(T, TestLake.SCHEMA).replaceTransaction(), "k2");
     assertRefused(() -> limited.dropTable(T, true), "k2");
-    assertRefused(() -> limited.purgeWithoutKey(T), "k2");
-    if (limited.authenticatesMetadata()) {
+    assertRefused(() -> limited.context().purgeWithoutKey(T), "k2");
+    if (limited.context().authenticatesMetadata()) {
       String file = TestLake.metadata(table).metadataFileLocation();
       String sha256 = MetadataAuthenticationTest.sha256(TestLake.path(file));
-      assertRefused(() -> limited.authenticateMetadata(T, file, sha256), "k2");
+      assertRefused(() -> limited.context().authenticateMetadata(T, file, sha256), "k2");
     }
 
-    assertThat(limited.kms().metrics().unwrapCalls()).isZero();
-    assertThat(limited.kms().metrics().wrapCalls()).isZero();
+    assertThat(limited.context().kms().metrics().unwrapCalls()).isZero();
+    assertThat(limited.context().kms().metrics().wrapCalls()).isZero();
     assertThat(TestLake.files(table)).hasSize(files);
     assertThat(limited.dropTable(T, false)).as("that needs no key").isTrue();
     limited.close();
@@ -117,7 +117,7 @@ class AllowedKeysOfTablesTest extends LakeFixture {
     EncryptedCatalog limited = onlyK1();
     assertRefused(() -> limited.registerTable(T, file), "k2");
     assertRefused(() -> limited.registerTable(T, file, true), "k2");
-    assertThat(limited.kms().metrics().unwrapCalls()).isZero();
+    assertThat(limited.context().kms().metrics().unwrapCalls()).isZero();
     assertThat(limited.tableExists(T)).isFalse();
     limited.close();
   }

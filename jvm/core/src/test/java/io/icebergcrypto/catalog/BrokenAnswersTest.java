@@ -117,7 +117,9 @@ class BrokenAnswersTest extends LakeFixture {
         TableMetadata base = TestLake.metadata(table);
         TableMetadata next =
             EncryptedForm.of(
-                base, "k1", List.of(Kek.make("lake.db.t", base, "k1", test.catalog.kms())));
+                base,
+                "k1",
+                List.of(Kek.make("lake.db.t", base, "k1", test.catalog.context().kms())));
         KeyIdChange.commit(test.behindProxy, T, base, next);
       }
 
@@ -228,8 +230,12 @@ class BrokenAnswersTest extends LakeFixture {
   /** A plaintext table of the same metadata, with one row, which is not committed. */
   private BaseTable plaintextOf(TableMetadata base) {
     BaseTable plaintext =
-        catalog.uncommitted(
-            new MetadataInMemory(catalog.unchecked(T).operations(), PlaintextForm.of(base)), "t");
+        catalog
+            .context()
+            .uncommitted(
+                new MetadataInMemory(
+                    catalog.context().unchecked(T).operations(), PlaintextForm.of(base)),
+                "t");
     TestLake.append(plaintext, 3);
     return plaintext;
   }
@@ -239,7 +245,7 @@ class BrokenAnswersTest extends LakeFixture {
   void aConflictWithItsOwnCommitIsNone() throws IOException {
     prepare(Operation.ENCRYPT);
     TableMetadata base = TestLake.metadata(behindProxy.loadTable(T));
-    EncryptedKey kek = Kek.make("lake.db.t", base, "k1", catalog.kms());
+    EncryptedKey kek = Kek.make("lake.db.t", base, "k1", catalog.context().kms());
     TableMetadata encrypted =
         TableMetadata.buildFrom(EncryptedForm.of(base, "k1", List.of(kek)))
             .setProperties(Map.of(EncryptionProperties.PLAINTEXT_METADATA, "/kept.metadata.json"))

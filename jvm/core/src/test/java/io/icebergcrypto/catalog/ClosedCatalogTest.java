@@ -54,7 +54,7 @@ class ClosedCatalogTest {
     TableMetadata metadata = ((HasTableOperations) table).operations().current();
     for (EncryptedKey key : metadata.encryptionKeys()) {
       if ("k1".equals(key.encryptedById())) {
-        masked.add(mask(catalog.kms().unwrapKey(key.encryptedKeyMetadata(), "k1")));
+        masked.add(mask(catalog.context().kms().unwrapKey(key.encryptedKeyMetadata(), "k1")));
       }
     }
   }

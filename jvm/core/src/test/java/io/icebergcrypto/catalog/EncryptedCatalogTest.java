@@ -540,7 +540,7 @@ class EncryptedCatalogTest extends LakeFixture {
         .hasMessageContaining("DROP TABLE without PURGE")
         .hasMessageContaining("CALL lake.system.purge_without_key(table => 'lake.db.t')")
         .hasMessageContaining(table.location());
-    assertThatThrownBy(() -> withoutKey.checkPurge(T))
+    assertThatThrownBy(() -> withoutKey.context().checkPurge(T, null))
         .isInstanceOf(KeyNotFoundException.class)
         .hasMessageContaining("purge_without_key");
     assertThat(catalog.tableExists(T)).isTrue();

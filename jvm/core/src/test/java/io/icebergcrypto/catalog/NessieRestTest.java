@@ -145,7 +145,8 @@ class NessieRestTest {
     TestLake.append(table, 1);
     TableMetadata base = TestLake.metadata(table);
     TableMetadata next =
-        EncryptedForm.of(base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.kms())));
+        EncryptedForm.of(
+            base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.context().kms())));
     List<String> before = objects();
     assertThatThrownBy(() -> PlaintextTable.load(catalog, T, "k1"))
         .isInstanceOf(NotSupportedException.class)

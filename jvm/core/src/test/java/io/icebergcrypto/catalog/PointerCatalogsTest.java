@@ -149,8 +149,8 @@ class PointerCatalogsTest {
   @Test
   void offIsAChoice() throws IOException {
     EncryptedCatalog off = open(Map.of("encryption.metadata-authentication", "off"));
-    assertThat(off.authenticatesMetadata()).isFalse();
-    assertThat(catalog.authenticatesMetadata()).isTrue();
+    assertThat(off.context().authenticatesMetadata()).isFalse();
+    assertThat(catalog.context().authenticatesMetadata()).isTrue();
     assertThatThrownBy(() -> open(Map.of("encryption.metadata-authentication", "perhaps")))
         .isInstanceOf(InvalidConfigurationException.class);
   }

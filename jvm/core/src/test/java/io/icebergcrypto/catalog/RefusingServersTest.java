@@ -90,14 +90,14 @@ class RefusingServersTest extends LakeFixture {
     Table table = TestLake.createTable(catalog, "t", Map.of());
     TableMetadata made = TestLake.metadata(table);
     TestLake.append(table, 1);
-    catalog.takeBack(T, made);
+    catalog.context().behind().takeBack(T, made);
     assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
     catalog.dropTable(T, true);
 
     TableMetadata empty = TestLake.metadata(TestLake.createTable(catalog, "t", Map.of()));
-    catalog.takeBack(T, made); // another table of that name
+    catalog.context().behind().takeBack(T, made); // another table of that name
     assertThat(catalog.tableExists(T)).isTrue();
-    catalog.takeBack(T, empty);
+    catalog.context().behind().takeBack(T, empty);
     assertThat(catalog.tableExists(T)).isFalse();
   }
 
@@ -300,7 +300,8 @@ class RefusingServersTest extends LakeFixture {
     EncryptedCatalog server = refusing("key-id 409 AlreadyExistsException");
     TableMetadata base = TestLake.metadata(server.loadTable(T));
     TableMetadata next =
-        EncryptedForm.of(base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.kms())));
+        EncryptedForm.of(
+            base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.context().kms())));
     KeyIdChange.commit(server, T, base, next);
     assertThat(catalog.loadTable(T).properties()).containsEntry("encryption.key-id", "k1");
   }

@@ -64,7 +64,8 @@ class RustbergTest {
     TableMetadata base = TestLake.metadata(table);
     List<Path> files = TestLake.files(table);
     TableMetadata next =
-        EncryptedForm.of(base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.kms())));
+        EncryptedForm.of(
+            base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.context().kms())));
     assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, next))
         .isInstanceOf(CommitStateUnknownException.class)
         .hasMessageContainingAll("lake.db.t", "may have made the commit", "register");

@@ -48,7 +48,8 @@ class S3TablesRestTest {
     TestLake.append(table, 1);
     TableMetadata base = TestLake.metadata(table);
     TableMetadata next =
-        EncryptedForm.of(base, "k1", List.of(Kek.make("lake.db.plain", base, "k1", catalog.kms())));
+        EncryptedForm.of(
+            base, "k1", List.of(Kek.make("lake.db.plain", base, "k1", catalog.context().kms())));
     assertThatThrownBy(() -> KeyIdChange.commit(catalog, PLAIN, base, next))
         .isInstanceOf(CommitStateUnknownException.class)
         .hasMessageContainingAll("lake.db.plain", "made the commit without key", "Do not drop");

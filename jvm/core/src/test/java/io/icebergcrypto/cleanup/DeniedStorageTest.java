@@ -37,12 +37,18 @@ class DeniedStorageTest extends LakeFixture {
     List<?> files = TestLake.files(table);
     try (EncryptedCatalog denied = lake.open(Map.of("io-impl", NoLists.class.getName()))) {
       assertRefused(() -> denied.dropTable(T, true), "Nothing was dropped", "without PURGE");
-      assertRefused(() -> denied.checkPurge(T), "Nothing was dropped", "without PURGE");
       assertRefused(
-          () -> denied.checkPurge(T, new Executors(1)), "Nothing was dropped", "without PURGE");
+          () -> denied.context().checkPurge(T, null), "Nothing was dropped", "without PURGE");
       assertRefused(
-          () -> denied.checkPurge(T, new Executors(2)), "Nothing was dropped", "without PURGE");
-      assertRefused(() -> denied.purgeWithoutKey(T), "Nothing was dropped", "without PURGE");
+          () -> denied.context().checkPurge(T, new Executors(1)),
+          "Nothing was dropped",
+          "without PURGE");
+      assertRefused(
+          () -> denied.context().checkPurge(T, new Executors(2)),
+          "Nothing was dropped",
+          "without PURGE");
+      assertRefused(
+          () -> denied.context().purgeWithoutKey(T), "Nothing was dropped", "without PURGE");
       Table expiring = denied.loadTable(T);
       long first = expiring.history().get(0).snapshotId();
       assertRefused(
@@ -76,14 +82,14 @@ class DeniedStorageTest extends LakeFixture {
     Table table = TestLake.createTable(catalog, "t", Map.of());
     TestLake.append(table, 1);
     TestLake.append(table, 2);
-    assertThatThrownBy(() -> catalog.checkPurge(T, new Executors(1)))
+    assertThatThrownBy(() -> catalog.context().checkPurge(T, new Executors(1)))
         .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining(
             "Table lake.db.t: Spark's executors cannot read manifest list "
                 + table.currentSnapshot().manifestListLocation()
                 + ", which the driver can: no key here")
         .hasMessageContaining("Nothing was dropped");
-    catalog.checkPurge(T, new Executors(2));
+    catalog.context().checkPurge(T, new Executors(2));
   }
 
   private static void assertRefused(Runnable use, String... words) {

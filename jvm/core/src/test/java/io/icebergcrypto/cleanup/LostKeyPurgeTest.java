@@ -94,7 +94,7 @@ class LostKeyPurgeTest extends LakeFixture {
     List<Path> shared = below(data);
     assertThat(shared).isNotEmpty();
 
-    PurgedFiles purged = withoutKey().purgeWithoutKey(T);
+    PurgeResult purged = withoutKey().context().purgeWithoutKey(T);
     assertThat(purged.files()).isEqualTo(own.size());
     assertThat(purged.bytes()).isPositive();
     assertThat(own).noneMatch(Files::exists);
@@ -113,7 +113,7 @@ class LostKeyPurgeTest extends LakeFixture {
     assertThatThrownBy(() -> withoutKey.dropTable(T, true))
         .isInstanceOf(BadWrappedKeyException.class)
         .hasMessageContaining("CALL lake.system.purge_without_key(table => 'lake.db.t')");
-    assertThat(withoutKey.purgeWithoutKey(T).files()).isPositive();
+    assertThat(withoutKey.context().purgeWithoutKey(T).files()).isPositive();
     assertThat(below(TestLake.path(table.location()))).isEmpty();
   }
 
@@ -132,7 +132,7 @@ class LostKeyPurgeTest extends LakeFixture {
       Table table = TestLake.createTable(own, "t", Map.of());
       TestLake.append(table, 1, 2);
       XorKms.answer(wrong, wrong, wrong, wrong, wrong, wrong, wrong, wrong);
-      assertThatThrownBy(() -> asked.purgeWithoutKey(T))
+      assertThatThrownBy(() -> asked.context().purgeWithoutKey(T))
           .isInstanceOf(BadWrappedKeyException.class)
           .hasMessageContaining("catalog that has no encryption.kms-type");
       assertThatThrownBy(() -> asked.dropTable(T, true))
@@ -147,7 +147,7 @@ class LostKeyPurgeTest extends LakeFixture {
   void withoutAnyKmsItWorksToo() throws IOException {
     Table table = create("t", Map.of());
     try (EncryptedCatalog noKms = withKms(Map.of())) {
-      assertThat(noKms.purgeWithoutKey(T).files()).isPositive();
+      assertThat(noKms.context().purgeWithoutKey(T).files()).isPositive();
     }
 
     assertThat(below(TestLake.path(table.location()))).isEmpty();
@@ -159,7 +159,8 @@ class LostKeyPurgeTest extends LakeFixture {
     assertRefused(catalog, table, "its key can be had", "DROP TABLE ... PURGE");
     Table plain =
         catalog.buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA).create();
-    assertThatThrownBy(() -> catalog.purgeWithoutKey(TableIdentifier.of(TestLake.DB, "plain")))
+    assertThatThrownBy(
+            () -> catalog.context().purgeWithoutKey(TableIdentifier.of(TestLake.DB, "plain")))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll("lake.db.plain", "it is not encrypted", "DROP TABLE ... PURGE");
     assertThat(plain.location()).isNotNull();
@@ -177,7 +178,7 @@ class LostKeyPurgeTest extends LakeFixture {
     for (String authentication : List.of("require", "off")) {
       try (EncryptedCatalog withoutKey =
           lake.open(Map.of("encryption.metadata-authentication", authentication))) {
-        assertThatThrownBy(() -> withoutKey.purgeWithoutKey(T))
+        assertThatThrownBy(() -> withoutKey.context().purgeWithoutKey(T))
             .as("the key of its snapshot tells")
             .isInstanceOf(TamperedException.class)
             .hasMessageContainingAll("lake.db.t", "encryption.key-id");
@@ -205,7 +206,7 @@ class LostKeyPurgeTest extends LakeFixture {
     Files.writeString(inner, "{\"view-uuid\": \"somebody's view\"}");
     assertRefused(withoutKey, table, "inner/metadata/00000-x.metadata.json", "without PURGE");
     Files.delete(inner);
-    withoutKey.purgeWithoutKey(T);
+    withoutKey.context().purgeWithoutKey(T);
     assertThat(below(TestLake.path(table.location()))).isEmpty();
   }
 
@@ -240,7 +241,7 @@ class LostKeyPurgeTest extends LakeFixture {
     ObjectStore store = new ObjectStore();
     store.objects.addAll(others);
     store.objects.addAll(own);
-    PurgedFiles purged =
+    PurgeResult purged =
         new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
     assertThat(purged.files()).isEqualTo(2);
     assertThat(store.objects).containsExactlyInAnyOrderElementsOf(others);
@@ -393,7 +394,8 @@ class LostKeyPurgeTest extends LakeFixture {
           .hasMessageContaining("Nothing was dropped")
           .message()
           .doesNotContain("purge_without_key");
-      assertThatThrownBy(() -> denied.purgeWithoutKey(T)).isInstanceOf(AccessDeniedException.class);
+      assertThatThrownBy(() -> denied.context().purgeWithoutKey(T))
+          .isInstanceOf(AccessDeniedException.class);
     }
 
     assertThat(catalog.tableExists(T)).isTrue();
@@ -405,7 +407,7 @@ class LostKeyPurgeTest extends LakeFixture {
     String retry = "encryption.kms.retry.max-attempts";
     Map<String, String> kms = Map.of("encryption.kms-impl", Down.class.getName(), retry, "1");
     try (EncryptedCatalog down = withKms(kms)) {
-      assertThatThrownBy(() -> down.purgeWithoutKey(T))
+      assertThatThrownBy(() -> down.context().purgeWithoutKey(T))
           .isInstanceOf(KmsUnavailableException.class)
           .hasMessageContainingAll("Nothing was dropped", "gone for good", "encryption.kms-impl");
     }
@@ -434,7 +436,7 @@ class LostKeyPurgeTest extends LakeFixture {
   }
 
   private void assertRefused(EncryptedCatalog with, Table table, String... words) {
-    assertThatThrownBy(() -> with.purgeWithoutKey(T))
+    assertThatThrownBy(() -> with.context().purgeWithoutKey(T))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll("lake.db.t", "nothing was dropped", "hint:")
         .hasMessageContainingAll(words);

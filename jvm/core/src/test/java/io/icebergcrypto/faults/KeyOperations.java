@@ -181,7 +181,7 @@ final class KeyOperations {
                 rows -> rows,
                 (catalog, name) -> {
                   try {
-                    catalog.purgeWithoutKey(name);
+                    catalog.context().purgeWithoutKey(name);
                   } catch (InvalidConfigurationException e) {
                     assertThat(e).hasMessageContaining("its key can be had");
                   }
@@ -197,7 +197,7 @@ final class KeyOperations {
   private static Operation.Step unneeded(
       EncryptedCatalog catalog, TableIdentifier name, TestLake lake) {
     Operation.rows(catalog, name);
-    TableOperations ops = catalog.unchecked(name).operations();
+    TableOperations ops = catalog.context().unchecked(name).operations();
     TableMetadata base = ops.current();
     EncryptedKey used =
         base.encryptionKeys().stream()
@@ -218,7 +218,7 @@ final class KeyOperations {
   private static Operation.Step withoutKeyId(
       EncryptedCatalog catalog, TableIdentifier name, TestLake lake) {
     Operation.rows(catalog, name);
-    TableOperations ops = catalog.unchecked(name).operations();
+    TableOperations ops = catalog.context().unchecked(name).operations();
     ops.commit(
         ops.current(),
         TableMetadata.buildFrom(ops.current())
@@ -231,7 +231,7 @@ final class KeyOperations {
   private static Operation.Step withoutLengths(
       EncryptedCatalog catalog, TableIdentifier name, TestLake lake) throws IOException {
     Operation.rows(catalog, name);
-    new LengthlessClient(lake.openStock().loadTable(name), catalog.kms()).append(4);
+    new LengthlessClient(lake.openStock().loadTable(name), catalog.context().kms()).append(4);
     return (fresh, same) -> {};
   }
 
@@ -244,9 +244,9 @@ final class KeyOperations {
 
   /** As encrypt_table does, with rows that it knows. */
   private static void encrypt(EncryptedCatalog catalog, TableIdentifier name) {
-    String table = catalog.fullName(name);
+    String table = catalog.context().fullName(name);
     TableMetadata base = TestLake.metadata(catalog.loadTable(name));
-    EncryptedKey kek = Kek.make(table, base, "k1", catalog.kms());
+    EncryptedKey kek = Kek.make(table, base, "k1", catalog.context().kms());
     change(catalog, name, base, EncryptedForm.of(base, "k1", List.of(kek)), false);
   }
 
@@ -262,9 +262,11 @@ final class KeyOperations {
       TableMetadata form,
       boolean decrypts) {
     BaseTable next =
-        catalog.uncommitted(
-            new MetadataInMemory(catalog.unchecked(name).operations(), form),
-            catalog.fullName(name));
+        catalog
+            .context()
+            .uncommitted(
+                new MetadataInMemory(catalog.context().unchecked(name).operations(), form),
+                catalog.context().fullName(name));
     long[] rows = TestLake.rows(catalog.loadTable(name)).stream().mapToLong(id -> id).toArray();
     TestLake.append(next, rows);
     if (decrypts) {

@@ -11,12 +11,14 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.Fuzz;
 import io.icebergcrypto.testing.TestLake;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.Set;
 import javax.crypto.spec.SecretKeySpec;
@@ -136,14 +138,11 @@ class CatalogFuzzTest {
             .build();
     SecretKeySpec key = MetadataMac.key(ByteBuffer.wrap(kek), UUID);
     JsonObject document = CanonicalJson.of(CanonicalJson.asRead(metadata));
-    TableMetadata signed =
-        MetadataMac.of(document, MetadataPlace.of(FILE), key, "kek").addTo(document);
+    TableMetadata signed = mac(document, key).addTo(document);
     String own = TableMetadataParser.toJson(signed);
     document.addProperty("later", 1.50); // which this Iceberg does not know
     JsonObject whole =
-        JsonParser.parseString(
-                TableMetadataParser.toJson(
-                    MetadataMac.of(document, MetadataPlace.of(FILE), key, "kek").addTo(document)))
+        JsonParser.parseString(TableMetadataParser.toJson(mac(document, key).addTo(document)))
             .getAsJsonObject();
     whole.addProperty("later", 1.50);
     Fuzz.run(
@@ -188,5 +187,10 @@ class CatalogFuzzTest {
           assertThat(CanonicalJson.canonical(CanonicalJson.parse(canonical))).isEqualTo(canonical);
           return true;
         });
+  }
+
+  private static MetadataMac mac(JsonObject document, SecretKeySpec key) {
+    byte[] json = CanonicalJson.canonical(document).getBytes(StandardCharsets.UTF_8);
+    return MetadataMac.of(CanonicalDocument.parse(json), MetadataPlace.of(FILE), key, "kek");
   }
 }

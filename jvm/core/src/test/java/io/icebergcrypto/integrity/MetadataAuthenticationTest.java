@@ -97,7 +97,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
   /** Signs what a table's file has. */
   private void authenticate(Table table) throws IOException {
     String file = metadata(table).metadataFileLocation();
-    catalog.authenticateMetadata(T, file, sha256(TestLake.path(file)));
+    catalog.context().authenticateMetadata(T, file, sha256(TestLake.path(file)));
   }
 
   static void edit(Path file, Consumer<JsonObject> change) throws IOException {
@@ -392,10 +392,10 @@ public class MetadataAuthenticationTest extends LakeFixture {
     assertRefused("committed by a client that does not authenticate", "authenticate_metadata");
     String file = metadata(lake.openStock().loadTable(T)).metadataFileLocation();
     String sha256 = sha256(TestLake.path(file));
-    assertThatThrownBy(() -> catalog.authenticateMetadata(T, file + "x", sha256))
+    assertThatThrownBy(() -> catalog.context().authenticateMetadata(T, file + "x", sha256))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining(file);
-    catalog.authenticateMetadata(T, file, sha256);
+    catalog.context().authenticateMetadata(T, file, sha256);
     Table repaired = reloaded();
     assertThat(repaired.properties()).containsEntry("a", "b");
     TestLake.append(repaired, 2);
@@ -626,7 +626,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
     TestLake.append(table, 1);
     EncryptedCatalog session = lake.open(Map.of());
     assertThat(TestLake.ids(session.loadTable(T))).containsExactly(1L);
-    assertThat(session.kms().metrics().snapshot().get("unwrap_calls")).hasToString("1");
+    assertThat(session.context().kms().metrics().snapshot().get("unwrap_calls")).hasToString("1");
     session.close();
   }
 }

@@ -17,6 +17,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
+import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataFile;
@@ -120,9 +121,14 @@ class MetadataSignaturesTest extends LakeFixture {
     io.addFile("x.metadata.json", bytes);
     TableMetadata metadata = MetadataFile.read(io, "x.metadata.json").metadata();
     EncryptedKey kek = SigningKeys.find(metadata, "k1", kekId).orElseThrow();
-    ByteBuffer key = catalog.kms().unwrapKey(kek.encryptedKeyMetadata(), "k1");
+    ByteBuffer key = catalog.context().kms().unwrapKey(kek.encryptedKeyMetadata(), "k1");
     SecretKeySpec derived = MetadataMac.key(key, metadata.uuid());
-    MetadataMac mac = MetadataMac.of(json, MetadataPlace.of(file.toString()), derived, kekId);
+    MetadataMac mac =
+        MetadataMac.of(
+            CanonicalDocument.parse(json.toString().getBytes(StandardCharsets.UTF_8)),
+            MetadataPlace.of(file.toString()),
+            derived,
+            kekId);
     json.getAsJsonObject("properties").addProperty(MetadataMac.PROPERTY, mac.value());
     write(file, json.toString());
   }
@@ -250,17 +256,17 @@ class MetadataSignaturesTest extends LakeFixture {
     String looked = sha256(file);
     assertRefused(location, "metadata_sha256 => '" + looked + "'");
     String genuine = text(file);
-    assertThatThrownBy(() -> catalog.authenticateMetadata(T, location, null))
+    assertThatThrownBy(() -> catalog.context().authenticateMetadata(T, location, null))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll(
             "lake.db.t", "metadata_sha256 is missing", "metadata_sha256 => '" + looked + "'");
     edit(file, MetadataAuthenticationTest::dropSnapshots);
-    assertThatThrownBy(() -> catalog.authenticateMetadata(T, location, looked))
+    assertThatThrownBy(() -> catalog.context().authenticateMetadata(T, location, looked))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll("lake.db.t", "nothing was signed", looked, sha256(file));
     assertThat(metadata(lake.openStock().loadTable(T)).metadataFileLocation()).isEqualTo(location);
     replace(file, genuine);
-    catalog.authenticateMetadata(T, location, " " + looked.toUpperCase(Locale.ROOT));
+    catalog.context().authenticateMetadata(T, location, " " + looked.toUpperCase(Locale.ROOT));
     assertThat(reloaded().properties()).containsEntry("a", "b");
     assertThat(TestLake.ids(reloaded())).containsExactly(1L);
     assertThat(TestLake.ids(table)).containsExactly(1L);
@@ -277,7 +283,7 @@ class MetadataSignaturesTest extends LakeFixture {
           json.remove("encryption-keys");
         });
     String location = metadata(table).metadataFileLocation();
-    assertThatThrownBy(() -> catalog.authenticateMetadata(T, location, sha256(file)))
+    assertThatThrownBy(() -> catalog.context().authenticateMetadata(T, location, sha256(file)))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContainingAll("lake.db.t", "no encryption.key-id and no keys left", "backup");
   }
@@ -310,7 +316,7 @@ class MetadataSignaturesTest extends LakeFixture {
     MetadataAuthenticationTest.dropSnapshots(forged);
     try (EncryptedCatalog raced = lake.open(Map.of("io-impl", Watched.class.getName()))) {
       Watched.give(file, forged.toString());
-      assertThatThrownBy(() -> raced.authenticateMetadata(T, location, sha256(file)))
+      assertThatThrownBy(() -> raced.context().authenticateMetadata(T, location, sha256(file)))
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContainingAll("exchanged while it was read", "nothing was signed");
     }
@@ -332,7 +338,7 @@ class MetadataSignaturesTest extends LakeFixture {
       loaded.updateProperties().set("a", "b").commit();
       TestLake.append(loaded, 2);
       assertThat(Watched.READS).hasValue(1);
-      Map<String, Object> calls = session.kms().metrics().snapshot();
+      Map<String, Object> calls = session.context().kms().metrics().snapshot();
       assertThat(calls.get("unwrap_calls")).hasToString("1");
       assertThat(calls.get("wrap_calls")).hasToString("0");
     }
@@ -425,7 +431,7 @@ class MetadataSignaturesTest extends LakeFixture {
       TestLake.append(loaded, 2);
       assertThat(kekId(loaded)).isEqualTo(newer);
       assertThat(TestLake.ids(loaded)).containsExactly(2L);
-      assertThat(session.kms().metrics().snapshot().get("wrap_calls")).hasToString("1");
+      assertThat(session.context().kms().metrics().snapshot().get("wrap_calls")).hasToString("1");
     }
 
     Table again = reloaded();
@@ -443,7 +449,7 @@ class MetadataSignaturesTest extends LakeFixture {
     EncryptedKey older =
         new BaseEncryptedKey(
             "older",
-            catalog.kms().wrapKey(ByteBuffer.wrap(new byte[16]), "k1"),
+            catalog.context().kms().wrapKey(ByteBuffer.wrap(new byte[16]), "k1"),
             "k1",
             Map.of(Kek.TIMESTAMP, "1"));
     TableMetadata both =
@@ -543,7 +549,7 @@ class MetadataSignaturesTest extends LakeFixture {
           .isInstanceOf(InvalidConfigurationException.class);
       String location = metadata(table).metadataFileLocation();
       String sha256 = sha256(TestLake.path(location));
-      assertThatThrownBy(() -> required.authenticateMetadata(T, location, sha256))
+      assertThatThrownBy(() -> required.context().authenticateMetadata(T, location, sha256))
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContaining("cannot be authenticated");
       assertThat(metadata(table).metadataFileLocation()).isEqualTo(location);

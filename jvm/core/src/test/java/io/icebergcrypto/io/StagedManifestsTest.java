@@ -127,16 +127,18 @@ class StagedManifestsTest extends LakeFixture {
 
   private void removeOlderKek() {
     String newest = Kek.newest(TestLake.metadata(catalog.loadTable(T))).orElseThrow().keyId();
-    catalog.mend(
-        T,
-        metadata -> {
-          TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
-          Kek.all(metadata).stream()
-              .map(EncryptedKey::keyId)
-              .filter(id -> !id.equals(newest))
-              .forEach(builder::removeEncryptionKey);
-          return builder.build();
-        });
+    catalog
+        .context()
+        .mend(
+            T,
+            metadata -> {
+              TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+              Kek.all(metadata).stream()
+                  .map(EncryptedKey::keyId)
+                  .filter(id -> !id.equals(newest))
+                  .forEach(builder::removeEncryptionKey);
+              return builder.build();
+            });
   }
 
   @Test

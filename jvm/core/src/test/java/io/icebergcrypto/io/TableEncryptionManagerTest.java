@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.gson.Gson;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.metadata.KeyEntries;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -27,8 +28,6 @@ import java.util.stream.IntStream;
 import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.EncryptionManager;
-import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager.FileEncryptionKeys;
@@ -80,8 +79,7 @@ class TableEncryptionManagerTest {
     List<EncryptedKey> keys = lists(2000);
     manager.learn(keys, 16);
     assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
-    assertThat(manager.decryptKeyMetadata(new ListOf(keys.get(2000).keyId())).remaining())
-        .isPositive();
+    assertThat(manager.decryptKeyMetadata(list(keys.get(2000).keyId())).remaining()).isPositive();
   }
 
   /** Iceberg's own manager would keep it for an hour, whatever the cache's time to live is. */
@@ -91,7 +89,7 @@ class TableEncryptionManagerTest {
     manager.learn(keys, 16);
     for (int i = 0; i < 3; i++) {
       int before = UNWRAPPED.get();
-      manager.decryptKeyMetadata(new ListOf(keys.get(1).keyId()));
+      manager.decryptKeyMetadata(list(keys.get(1).keyId()));
       assertThat(UNWRAPPED).hasValueGreaterThan(before);
       before = UNWRAPPED.get();
       manager.registerKeyMetadata(fileKey(manager));
@@ -109,7 +107,7 @@ class TableEncryptionManagerTest {
     for (TableEncryptionManager each : List.of(made, manager)) {
       assertThat(ids(each.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
       each.learn(keys, 16);
-      assertThat(each.decryptKeyMetadata(new ListOf(keys.get(1).keyId())).remaining()).isPositive();
+      assertThat(each.decryptKeyMetadata(list(keys.get(1).keyId())).remaining()).isPositive();
     }
   }
 
@@ -127,7 +125,7 @@ class TableEncryptionManagerTest {
     assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(left));
 
     manager.learn(keys, 16, now + 11 * HOUR_MS); // as a transaction that is still open
-    manager.decryptKeyMetadata(new ListOf(keys.get(1).keyId()));
+    manager.decryptKeyMetadata(list(keys.get(1).keyId()));
     manager.learn(left, 16, now + 11 * HOUR_MS + 1);
     assertThat(ids(manager.keys())).containsExactlyInAnyOrderElementsOf(ids(keys));
   }
@@ -146,8 +144,7 @@ class TableEncryptionManagerTest {
         new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
       TableEncryptionManager arrived = (TableEncryptionManager) in.readObject();
       assertThat(texts(arrived)).isEqualTo(texts(manager(keys)));
-      assertThat(arrived.decryptKeyMetadata(new ListOf(keys.get(2000).keyId())).remaining())
-          .isPositive();
+      assertThat(arrived.decryptKeyMetadata(list(keys.get(2000).keyId())).remaining()).isPositive();
     }
   }
 
@@ -234,7 +231,7 @@ class TableEncryptionManagerTest {
     assertThat(second.keyEncryptionKey().keyId()).isEqualTo(first.keyEncryptionKey().keyId());
     assertThat(fileKey(manager).encryptionKey().remaining()).isEqualTo(16);
     for (FileEncryptionKeys keys : List.of(first, second)) {
-      ManifestListFile list = new ListOf(keys.fileKey().keyId());
+      ManifestListFile list = list(keys.fileKey().keyId());
       assertThat(manager.decryptKeyMetadata(list).remaining()).isPositive();
     }
   }
@@ -270,7 +267,7 @@ class TableEncryptionManagerTest {
         };
     List<EncryptedKey> keys = lists(1); // under k1
     TableEncryptionManager of2 = new TableEncryptionManager("lake.db.t", keys, "k2", 16, kms);
-    assertThat(of2.decryptKeyMetadata(new ListOf(keys.get(1).keyId())).remaining()).isPositive();
+    assertThat(of2.decryptKeyMetadata(list(keys.get(1).keyId())).remaining()).isPositive();
     assertThat(asked).containsExactly("k1");
     assertThat(of2.registerKeyMetadata(fileKey(of2)).keyEncryptionKey().encryptedById())
         .isEqualTo("k2");
@@ -292,7 +289,7 @@ class TableEncryptionManagerTest {
               () -> {
                 while (!done.get()) {
                   for (EncryptedKey key : stay.subList(1, stay.size())) {
-                    manager.decryptKeyMetadata(new ListOf(key.keyId()));
+                    manager.decryptKeyMetadata(list(key.keyId()));
                   }
                   assertThat(ids(manager.keys())).containsAll(ids(stay));
                 }
@@ -321,7 +318,7 @@ class TableEncryptionManagerTest {
 
   @Test
   void aKeyThatIsNotKnownIsAnError() {
-    assertThatThrownBy(() -> manager.decryptKeyMetadata(new ListOf("none")))
+    assertThatThrownBy(() -> manager.decryptKeyMetadata(list("none")))
         .isInstanceOf(RuntimeException.class);
   }
 
@@ -329,16 +326,8 @@ class TableEncryptionManagerTest {
     return new BaseEncryptedKey(id, ByteBuffer.allocate(16), "kek", Map.of());
   }
 
-  private record ListOf(String encryptionKeyID) implements ManifestListFile {
-    @Override
-    public String location() {
-      return "file:/t/snap-1.avro";
-    }
-
-    @Override
-    public ByteBuffer decryptKeyMetadata(EncryptionManager em) {
-      return EncryptionUtil.decryptManifestListKeyMetadata(this, em);
-    }
+  private static KeyedFile list(String keyId) {
+    return new KeyedFile("file:/t/snap-1.avro", keyId);
   }
 
   /** Wraps a key as it is. */

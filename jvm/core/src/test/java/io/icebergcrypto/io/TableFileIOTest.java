@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import io.icebergcrypto.testing.XorKms;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
@@ -43,7 +43,7 @@ class TableFileIOTest {
   private final TableEncryptionManager writer = manager(List.of());
   private final FileEncryptionKeys keys =
       writer.registerKeyMetadata(writer.encrypt(new InMemoryOutputFile(LIST)).keyMetadata());
-  private final ManifestListFile list = new KeyOfList(LIST, keys.fileKey().keyId());
+  private final ManifestListFile list = new KeyedFile(LIST, keys.fileKey().keyId());
 
   private static TableEncryptionManager manager(List<EncryptedKey> keys) {
     return new TableEncryptionManager("lake.db.t", keys, "k1", 16, new XorKms());

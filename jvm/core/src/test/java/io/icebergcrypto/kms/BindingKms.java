@@ -1,8 +1,8 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.KeyCache;
-import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.TableBinding;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -42,7 +42,7 @@ public final class BindingKms implements KeyManagementClient, AuthenticatedWrapp
   }
 
   private static byte[] uuid(String call) {
-    String uuid = KmsCaller.requireTableUuid("the test");
+    String uuid = CallContext.requireTableUuid("the test");
     CALLS.add(call + " " + uuid);
     return uuid.getBytes(StandardCharsets.UTF_8);
   }

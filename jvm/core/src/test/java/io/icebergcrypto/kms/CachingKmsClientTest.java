@@ -314,14 +314,14 @@ class CachingKmsClientTest {
   void whatIsNotUsedIsClosedAndComesBack() throws InterruptedException {
     CachingKmsClient client = client(60_000);
     client.unwrapKey(wrapped(7), "k");
-    LocalKms local = client.local();
-    int before = LocalKms.count();
+    ClientState local = client.local();
+    int before = ClientState.count();
     local.closeIfIdle(60_000);
     assertThat(local.isClosed()).isFalse();
     Thread.sleep(5);
     local.closeIfIdle(1);
     assertThat(local.isClosed()).isTrue();
-    assertThat(LocalKms.count()).isEqualTo(before - 1);
+    assertThat(ClientState.count()).isEqualTo(before - 1);
     client.unwrapKey(wrapped(7), "k");
     assertThat(UNWRAPS).hasValue(2);
     assertThat(client.metrics().unwrapCalls()).isEqualTo(2); // goes on counting

@@ -113,7 +113,7 @@ class SharedClientsTest {
 
   @Test
   void whatNobodyHasIsClosed() throws IOException {
-    LocalKms here = usedOnce();
+    ClientState here = usedOnce();
     for (int i = 0; i < 600 && !here.isClosed(); i++) {
       System.gc();
       LockSupport.parkNanos(100_000_000L);
@@ -122,7 +122,7 @@ class SharedClientsTest {
     assertThat(here.isClosed()).isTrue();
   }
 
-  private LocalKms usedOnce() throws IOException {
+  private ClientState usedOnce() throws IOException {
     CachingKmsClient client = session("garbage");
     use(client);
     return client.local();

@@ -63,7 +63,7 @@ class KeyIdChangeTest extends LakeFixture {
               metadata.encryptionKeys(),
               "k1",
               16,
-              new BoundKmsClient(metadata.uuid(), catalog.kms()));
+              new BoundKmsClient(metadata.uuid(), catalog.context().kms()));
     }
 
     @Override
@@ -127,7 +127,7 @@ class KeyIdChangeTest extends LakeFixture {
         TableMetadata.buildFrom(base)
             .upgradeFormatVersion(3)
             .setProperties(Map.of("encryption.key-id", "k1"))
-            .addEncryptionKey(Kek.make("lake.db.t", base, "k1", catalog.kms()))
+            .addEncryptionKey(Kek.make("lake.db.t", base, "k1", catalog.context().kms()))
             .removeSnapshots(ids(base))
             .build();
     return new Staged(catalog, ((BaseTable) plain).operations(), next);
@@ -196,7 +196,7 @@ class KeyIdChangeTest extends LakeFixture {
         TableMetadata.buildFrom(base)
             .upgradeFormatVersion(3)
             .setProperties(Map.of("encryption.key-id", "k1"))
-            .addEncryptionKey(Kek.make("lake.db.t", base, "k1", catalog.kms()))
+            .addEncryptionKey(Kek.make("lake.db.t", base, "k1", catalog.context().kms()))
             .build();
     assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, keeps))
         .isInstanceOf(NotSupportedException.class)
@@ -267,7 +267,7 @@ class KeyIdChangeTest extends LakeFixture {
     KeyIdChange.commit(catalog, T, base, encrypted(base, 0, 1));
     TableMetadata now = TestLake.metadata(catalog.loadTable(T));
     TableKeys keys =
-        new TableKeys("lake.db.t", EncryptionManagerFactory.load(Map.of()), catalog::kms);
+        new TableKeys("lake.db.t", EncryptionManagerFactory.load(Map.of()), catalog.context()::kms);
     keys.managerFor(now);
     keys.learn(now);
     assertThatThrownBy(() -> keys.managerFor(base))

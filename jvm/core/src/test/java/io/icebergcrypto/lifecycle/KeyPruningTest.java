@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Keys that stock Iceberg leaves, and that go. On Hive, the one catalog where it writes them; what
- * may go is tested on all catalogs, by {@code CommittedKeysTest} and {@link RandomHistoryTest}.
+ * may go is tested on all catalogs, by {@code KeyRetentionTest} and {@link RandomHistoryTest}.
  */
 @ParameterizedClass
 @EnumSource(names = "HIVE")

@@ -80,7 +80,7 @@ class OtherKmsTest extends LakeFixture {
 
   private MasterKeyRotation move(String newKeyId, boolean dryRun) throws IOException {
     try (EncryptedCatalog moved = lake.open(other.properties())) {
-      return MasterKeyRotation.run(moved, T, newKeyId, catalog.kms(), dryRun);
+      return MasterKeyRotation.run(moved, T, newKeyId, catalog.context().kms(), dryRun);
     }
   }
 
@@ -181,23 +181,25 @@ class OtherKmsTest extends LakeFixture {
     String before = metadataFile();
     EncryptedCatalog limited = // to one of the keys
         lake.open(with(other.properties(), "encryption.allowed-key-ids", "k3"));
-    assertThatThrownBy(() -> MasterKeyRotation.run(limited, T, "k3", catalog.kms(), false))
+    assertThatThrownBy(
+            () -> MasterKeyRotation.run(limited, T, "k3", catalog.context().kms(), false))
         .isInstanceOf(AccessDeniedException.class)
         .hasMessageContaining("'k1'");
     EncryptedCatalog moved = lake.open(other.properties());
-    assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, "none", catalog.kms(), false))
+    assertThatThrownBy(
+            () -> MasterKeyRotation.run(moved, T, "none", catalog.context().kms(), false))
         .isInstanceOf(KeyNotFoundException.class)
         .hasMessageContaining("lake.db.t");
-    assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, " ", catalog.kms(), false))
+    assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, " ", catalog.context().kms(), false))
         .isInstanceOf(InvalidConfigurationException.class);
-    assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, "k3", moved.kms(), false))
+    assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, "k3", moved.context().kms(), false))
         .as("a KMS that never had the table")
         .isInstanceOf(BadWrappedKeyException.class)
         .hasMessageContaining("lake.db.t");
     if (backend == Backend.HADOOP) {
       Map<String, String> anybodys = Map.of("encryption.kms-impl", AnybodyWraps.class.getName());
       EncryptedCatalog former = new TestLake(backend, folder, anybodys).open(Map.of());
-      assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, "k3", former.kms(), false))
+      assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, "k3", former.context().kms(), false))
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContaining("cannot be authenticated");
     }

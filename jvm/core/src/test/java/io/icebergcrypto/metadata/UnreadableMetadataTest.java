@@ -49,9 +49,7 @@ class UnreadableMetadataTest extends LakeFixture {
   void anAnswerOfAServerIsNoFile() {
     String answer = "{\"metadata\": {\"format-version\": 3, \"location\": null}}";
     assertThatThrownBy(
-            () ->
-                HashMismatchRetry.checked(
-                    "lake.db.t", () -> LoadTableResponseParser.fromJson(answer)))
+            () -> CheckedLoad.checked("lake.db.t", () -> LoadTableResponseParser.fromJson(answer)))
         .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContainingAll(
             "lake.db.t", "the catalog's server gave no table metadata", "hint:")

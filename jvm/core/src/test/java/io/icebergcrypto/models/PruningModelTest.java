@@ -1,6 +1,6 @@
 package io.icebergcrypto.models;
 
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
@@ -21,11 +21,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Keys that nothing needs, and who may need them still: {@link CommittedKeys}, which is called here
+ * Keys that nothing needs, and who may need them still: {@link KeyRetention}, which is called here
  * on real metadata, beside NewKek and writers on REST, whose commits are no conflict and send no
  * KEK that was in the metadata when they began. What a job has staged is such a writer, too. Two
  * writers, two rotations with or without rewrap, expiry and pruning at any time. A writer that
- * began before a rotation commits within 30 days of it, which CommittedKeys.REPLACED says.
+ * began before a rotation commits within 30 days of it, which KeyRetention.REPLACED says.
  */
 class PruningModelTest {
   private enum Defect {
@@ -156,7 +156,7 @@ class PruningModelTest {
 
     private Set<String> unneeded(State<Var> s) {
       List<Integer> asks = List.of(Var.values()).stream().map(s::get).toList();
-      return asked.computeIfAbsent(asks, key -> CommittedKeys.unneeded(metadata(s), at(s)));
+      return asked.computeIfAbsent(asks, key -> KeyRetention.unneeded(metadata(s), at(s)));
     }
 
     private static long at(State<Var> s) {

@@ -259,7 +259,7 @@ class SwitchModelTest {
       n.set(Var.LAGS, 1);
     }
 
-    /** MadeCommit looks whose commit it was. */
+    /** CommitOutcome looks whose commit it was. */
     private void conflict() {
       boolean own = s.get(Var.TABLE) == number && !plants(Defect.DISCARDS_OWN_COMMIT);
       boolean again = !s.has(Var.TABLE);

@@ -108,7 +108,7 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("Table lake.db.keys: it keeps value keys");
     assertThatThrownBy(() -> catalog.dropTable(KEYS)).isInstanceOf(NotSupportedException.class);
-    assertThatThrownBy(() -> catalog.purgeWithoutKey(KEYS))
+    assertThatThrownBy(() -> catalog.context().purgeWithoutKey(KEYS))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("Table lake.db.keys: it keeps value keys");
     assertThatThrownBy(() -> catalog.renameTable(KEYS, T))
@@ -533,7 +533,8 @@ class ValueKeyTableTest extends LakeFixture {
     byte[] value = values().encrypt("a", VALUE, NONE);
     try (EncryptedCatalog fresh = lake.open(Map.of())) {
       ValueEncryption driver = new ValueEncryption(new ValueKeyTable(fresh).load());
-      long before = fresh.kms().metrics().unwrapCalls(); // of the table's metadata, where signed
+      long before =
+          fresh.context().kms().metrics().unwrapCalls(); // of the table's metadata, where signed
       assertThat(driver.decrypt("a", value, NONE)).isEqualTo(VALUE);
       byte[] unwrapped = unwrapped(fresh);
       byte[] sent = serialized(driver);
@@ -545,7 +546,7 @@ class ValueKeyTableTest extends LakeFixture {
           assertThat(arrived.decrypt("a", value, NONE)).isEqualTo(VALUE);
         }
       }
-      assertThat(fresh.kms().metrics().unwrapCalls()).isEqualTo(before + 1);
+      assertThat(fresh.context().kms().metrics().unwrapCalls()).isEqualTo(before + 1);
     }
   }
 

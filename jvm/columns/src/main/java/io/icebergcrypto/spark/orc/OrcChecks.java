@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark.orc;
 
 import io.icebergcrypto.orc.OrcColumnKeys;
-import io.icebergcrypto.spark.columns.FileChecks;
+import io.icebergcrypto.spark.columns.FormatChecks;
 import java.util.List;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.types.StructType;
 
 /** Checks writes and reads of ORC files before they begin. */
-public final class OrcChecks extends FileChecks {
+public final class OrcChecks extends FormatChecks {
   /** Spark makes one by this constructor. */
   public OrcChecks() {
     super("orc", List.of("orc.encrypt", "orc.mask", "orc.key.", "iceberg-crypto."));

@@ -4,7 +4,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import io.icebergcrypto.parquet.tables.ColumnChoices;
-import io.icebergcrypto.spark.columns.FileChecks;
+import io.icebergcrypto.spark.columns.FormatChecks;
 import java.util.List;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.datasources.parquet.SparkToParquetSchemaCo
 import org.apache.spark.sql.types.StructType;
 
 /** Checks writes of Parquet files, and of other programs' tables of them, before they begin. */
-public final class ParquetWrites extends FileChecks {
+public final class ParquetWrites extends FormatChecks {
   /** Spark makes one by this constructor. */
   public ParquetWrites() {
     super("parquet", KeySettings.PREFIXES);

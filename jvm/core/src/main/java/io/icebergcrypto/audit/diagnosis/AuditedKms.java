@@ -4,10 +4,9 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.audit.UncachedKms;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
-import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.call.KeyCache;
-import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -16,9 +15,9 @@ import java.util.Map;
 import java.util.function.Supplier;
 
 /**
- * A catalog's KMS as an audit of one table asks it: past the cache, which would answer for a KMS
- * that is down, and once for each key. A master key for which there was no answer is left alone.
- * The unwrapped KEKs are kept until it is closed, and then overwritten.
+ * What the KMS answers an audit of one table: it is asked once for each key, and a master key for
+ * which there was no answer is left alone. The unwrapped KEKs are kept until this is closed, and
+ * then overwritten.
  */
 final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
@@ -29,28 +28,14 @@ final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
     }
   }
 
-  private final transient Supplier<CachingKmsClient> kms;
-  private final transient String tableName;
-  private final transient String tableUuid;
+  private final transient UncachedKms kms;
   private final transient Map<Wrapped, byte[]> unwrapped = new HashMap<>();
   private final transient Map<Wrapped, IcebergCryptoException> refused = new HashMap<>();
   private final transient Map<String, IcebergCryptoException> silent = new HashMap<>();
-  private int calls;
 
-  /**
-   * Asks nothing yet.
-   *
-   * @param kms gives the client, or says that the catalog has none
-   */
-  AuditedKms(Supplier<CachingKmsClient> kms, String tableName, String tableUuid) {
+  /** Asks nothing yet. */
+  AuditedKms(UncachedKms kms) {
     this.kms = kms;
-    this.tableName = tableName;
-    this.tableUuid = tableUuid;
-  }
-
-  /** How many calls were made, those that an unavailable KMS was asked again not counted. */
-  int calls() {
-    return calls;
   }
 
   /** Why the KMS did not answer for a master key; null: it did, or was not asked. */
@@ -81,9 +66,7 @@ final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
     byte[] known = unwrapped.get(key);
     if (known == null) {
       try {
-        ByteBuffer answer =
-            ask(wrappingKeyId, client -> client.unwrapPastCache(wrappedKey, wrappingKeyId));
-        known = KeyCache.copyOf(answer);
+        known = ask(wrappingKeyId, () -> KeyCache.copyOf(kms.unwrapKey(wrappedKey, wrappingKeyId)));
         unwrapped.put(key, known);
       } catch (IcebergCryptoException e) {
         refused.put(key, e);
@@ -98,26 +81,19 @@ final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
   void tryWrap(String masterKeyId) {
     ask(
         masterKeyId,
-        client -> {
-          client.tryWrap(masterKeyId);
+        () -> {
+          kms.tryWrap(masterKeyId);
           return null;
         });
   }
 
-  @FunctionalInterface
-  private interface Call {
-    ByteBuffer to(CachingKmsClient client);
-  }
-
-  private ByteBuffer ask(String masterKeyId, Call call) {
+  private <T> T ask(String masterKeyId, Supplier<T> call) {
     if (silent.containsKey(masterKeyId)) {
       throw silent.get(masterKeyId);
     }
 
     try {
-      CachingKmsClient client = kms.get();
-      this.calls++;
-      return KmsCaller.forTable(tableName, tableUuid, () -> call.to(client));
+      return call.get();
     } catch (KmsUnavailableException
         | LoginFailedException // once more could lock the account
         | InvalidConfigurationException e) {
@@ -133,12 +109,7 @@ final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
 
   @Override
   public boolean authenticatesWrapping(String wrappingKeyId) {
-    return kms.get().authenticatesWrapping(wrappingKeyId);
-  }
-
-  @Override
-  public void initialize(Map<String, String> properties) {
-    // the catalog's client was initialized with the catalog
+    return kms.authenticatesWrapping(wrappingKeyId);
   }
 
   /** Overwrites the keys. */
@@ -150,10 +121,6 @@ final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
 
   @Override
   public String toString() {
-    try {
-      return kms.get().toString();
-    } catch (IcebergCryptoException e) {
-      return "no KMS";
-    }
+    return kms.toString();
   }
 }

@@ -4,6 +4,8 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.audit.UncachedKms;
+import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import java.util.LinkedHashMap;
@@ -46,7 +48,8 @@ public record EncryptionKeys(
    * @throws TamperedException when its metadata is refused: what it lists may be anybody's
    */
   public static EncryptionKeys of(EncryptedCatalog catalog, TableIdentifier identifier) {
-    BaseTable table = catalog.unchecked(identifier);
+    CatalogContext context = catalog.context();
+    BaseTable table = context.unchecked(identifier);
     TableMetadata metadata = table.operations().current();
     if (!EncryptionProperties.wasEncrypted(metadata)) {
       throw new NotEncryptedException(
@@ -54,23 +57,24 @@ public record EncryptionKeys(
           .inTable(table.name());
     }
 
-    AuditedKms kms = new AuditedKms(catalog::kms, table.name(), metadata.uuid());
+    UncachedKms asked = new UncachedKms(context::kms, null, table.name(), metadata.uuid());
+    AuditedKms kms = new AuditedKms(asked);
     try {
       KeyAudit audit =
           new KeyAudit(
               table,
               kms,
-              catalog.kekMaxAgeDays(),
-              catalog.behind().isHive(),
-              catalog.allowedKeyIds());
-      List<KeyEntry> keys = audit.keys(metadataProblem(catalog, table, kms));
+              context.settings().kekMaxAgeDays(),
+              context.behind().isHive(),
+              context.allowedKeyIds());
+      List<KeyEntry> keys = audit.keys(metadataProblem(context, table, kms));
       return new EncryptionKeys(
           table.name(),
           EncryptionProperties.keyId(metadata.properties()),
           metadata.properties().get(TableProperties.ENCRYPTION_DEK_LENGTH),
-          catalog.kekMaxAgeDays(),
+          context.settings().kekMaxAgeDays(),
           kms.toString(),
-          kms.calls(),
+          asked.calls(),
           audit.silence(),
           keys);
     } finally {
@@ -79,9 +83,9 @@ public record EncryptionKeys(
   }
 
   /** Why a load would refuse the table for another reason than tampering, or null. */
-  private static String metadataProblem(EncryptedCatalog catalog, BaseTable table, AuditedKms kms) {
+  private static String metadataProblem(CatalogContext context, BaseTable table, AuditedKms kms) {
     try {
-      catalog.checkMetadata(table, kms);
+      context.checkMetadata(table, () -> kms);
       return null;
     } catch (IcebergCryptoException e) {
       if (kms.hasRefused()) {

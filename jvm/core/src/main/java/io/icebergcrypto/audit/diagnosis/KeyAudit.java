@@ -2,7 +2,7 @@ package io.icebergcrypto.audit.diagnosis;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.audit.diagnosis.KeyEntry.Kind;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.ValueKeyProperties;
@@ -11,7 +11,7 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.metadata.Kek;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import io.icebergcrypto.metadata.UnwrappedKek;
 import io.icebergcrypto.values.ValueKeys;
 import java.nio.ByteBuffer;
@@ -77,7 +77,7 @@ final class KeyAudit {
     this.maxAgeDays = maxAgeDays;
     this.allowed = allowed;
     metadata.encryptionKeys().forEach(key -> entries.put(key.keyId(), key));
-    this.dead = CommittedKeys.unneeded(metadata, now.toEpochMilli());
+    this.dead = KeyRetention.unneeded(metadata, now.toEpochMilli());
     for (Snapshot snapshot : metadata.snapshots()) {
       use(snapshot);
     }
@@ -349,7 +349,7 @@ final class KeyAudit {
     boolean readable = kek != null && Boolean.TRUE.equals(kek.kmsAnswers()) && kek.length() != null;
     if (readable && (kind == Kind.MANIFEST_LIST || kind == Kind.STATISTICS)) {
       try {
-        length = KeyOfList.decrypted(key.keyId(), manager).encryptionKey().remaining();
+        length = KeyedFile.decrypted(key.keyId(), manager).encryptionKey().remaining();
       } catch (RuntimeException e) { // Iceberg's own, of any type, for hostile bytes
         problem =
             String.format(

@@ -1,7 +1,7 @@
 package io.icebergcrypto.audit.diagnosis;
 
 import io.icebergcrypto.audit.diagnosis.Finding.Kind;
-import io.icebergcrypto.commit.CommittedKeys;
+import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
@@ -45,7 +45,7 @@ final class KeyIdFindings {
     this.keys = keys;
     this.unknown = unknown;
     this.keyId = EncryptionProperties.keyId(metadata.properties());
-    Set<String> unneeded = CommittedKeys.unneeded(metadata, System.currentTimeMillis());
+    Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
     this.masters =
         Kek.all(metadata).stream()
             .filter(kek -> !unneeded.contains(kek.keyId()))

@@ -14,6 +14,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.diagnosis.Finding.Kind;
+import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
@@ -22,7 +23,7 @@ import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
 import io.icebergcrypto.kms.BoundKmsClient;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -42,7 +43,7 @@ import org.apache.iceberg.io.FileIO;
  */
 public final class TableDiagnosis {
   private final Catalog catalog;
-  private final EncryptedCatalog ours; // null: a catalog of somebody else, where less can be told
+  private final CatalogContext ours; // null: a catalog of somebody else, where less can be told
   private final TableIdentifier identifier;
   private final boolean close;
   private final List<Finding> found = new ArrayList<>();
@@ -51,7 +52,7 @@ public final class TableDiagnosis {
 
   private TableDiagnosis(Catalog catalog, TableIdentifier identifier, boolean close) {
     this.catalog = catalog;
-    this.ours = catalog instanceof EncryptedCatalog encrypted ? encrypted : null;
+    this.ours = catalog instanceof EncryptedCatalog encrypted ? encrypted.context() : null;
     this.identifier = identifier;
     this.close = close;
     this.name =
@@ -103,7 +104,7 @@ public final class TableDiagnosis {
     BaseTable table = load();
     if (table != null && EncryptionProperties.wasEncrypted(metadata)) {
       examine(table);
-    } else if (table != null && ours != null && ours.requiresEncryption()) {
+    } else if (table != null && ours != null && ours.settings().encryptionRequired()) {
       add(
           Kind.NOT_ENCRYPTED,
           String.format(
@@ -160,7 +161,7 @@ public final class TableDiagnosis {
   }
 
   private Catalog behind() {
-    return ours == null ? catalog : ours.delegate();
+    return ours == null ? catalog : ours.behind().catalog();
   }
 
   private void examine(BaseTable table) {
@@ -223,7 +224,7 @@ public final class TableDiagnosis {
 
   /** What the KMS says of the table's keys; null: it did not answer. */
   private EncryptionKeys keys() {
-    EncryptionKeys keys = EncryptionKeys.of(ours, identifier);
+    EncryptionKeys keys = EncryptionKeys.of((EncryptedCatalog) catalog, identifier);
     if (keys.kmsProblem() != null) {
       add(
           Kind.UNCHECKED,
@@ -281,7 +282,7 @@ public final class TableDiagnosis {
               keyId(),
               TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT, // of keys that it will not make
               new BoundKmsClient(metadata.uuid(), ours.kms()));
-      if (KeyOfList.decrypted(listKeyId, manager).fileLength() == null) {
+      if (KeyedFile.decrypted(listKeyId, manager).fileLength() == null) {
         add(
             Kind.NO_LENGTH,
             "the key metadata of its current manifest list gives no length: iceberg-rust wrote it,"

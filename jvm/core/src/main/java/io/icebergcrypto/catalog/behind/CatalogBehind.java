@@ -176,7 +176,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
       EncryptionProperties.dataKeyLength(tableName, base.properties()); // Hive's uses it itself
       table.commit(base, metadata);
     } else {
-      MadeCommit.commit(tableName, table, base, metadata);
+      CommitOutcome.commit(tableName, table, base, metadata);
     }
   }
 

@@ -38,7 +38,7 @@ public final class PathCatalog extends ReopeningHadoopCatalog {
       Configuration conf) {
     Map<String, String> properties =
         new HashMap<>(conf.getPropsWithPrefix(HadoopTables.LOCK_PROPERTY_PREFIX));
-    properties.putAll(SharedMetricsReporter.propertiesFor(reporter));
+    properties.putAll(HandoverMetricsReporter.propertiesFor(reporter));
     properties.put(CatalogProperties.WAREHOUSE_LOCATION, WAREHOUSE);
     catalogProperties.forEach(
         (key, value) -> {

@@ -104,7 +104,7 @@ public final class ServerRefusal {
     } catch (RuntimeException e) {
       throw isAnswer(e)
           ? e
-          : MadeCommit.unknown(
+          : CommitOutcome.unknown(
               "the catalog's server gave no answer that can be read", e, tableName);
     }
   }

@@ -1,9 +1,9 @@
 package io.icebergcrypto.kms.aws;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.TimeLimit;
-import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
@@ -176,7 +176,7 @@ public record AwsConfig(
     filled.replaceAll(
         (name, value) ->
             value.equals(TABLE_UUID)
-                ? KmsCaller.requireTableUuid(CONTEXT + name + "=" + TABLE_UUID)
+                ? CallContext.requireTableUuid(CONTEXT + name + "=" + TABLE_UUID)
                 : value);
     return filled.isEmpty() ? null : filled;
   }
@@ -244,7 +244,7 @@ public record AwsConfig(
 
   private static URI requireUrl(String property, String value) {
     URI uri =
-        KmsAddress.parse(value)
+        HttpsAddress.parse(value)
             .orElseThrow(
                 () ->
                     new InvalidConfigurationException(
@@ -260,7 +260,7 @@ public record AwsConfig(
 
   /** Keys are in what KMS is sent and answers: they leave this machine by TLS only. */
   private static void requirePrivate(String property, String value, URI uri) {
-    if (!KmsAddress.isPrivate(uri)) {
+    if (!HttpsAddress.isPrivate(uri)) {
       throw new InvalidConfigurationException(
           String.format(
               "Property %s is http, which would send keys in plaintext: %s", property, value),

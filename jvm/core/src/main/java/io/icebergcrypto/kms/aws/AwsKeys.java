@@ -3,7 +3,7 @@ package io.icebergcrypto.kms.aws;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.blob.WrappedKey;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.Proxies;
@@ -139,12 +139,12 @@ final class AwsKeys implements MasterKeys {
    * The time-out of one call, and what CloudTrail shows of the caller besides the SDK's own name.
    */
   private AwsRequestOverrideConfiguration limits() {
-    String application = KmsCaller.application();
+    String application = CallContext.application();
     AwsRequestOverrideConfiguration.Builder builder =
         AwsRequestOverrideConfiguration.builder().apiCallTimeout(config.timeLimit().duration());
     builder.addApiName(
         api ->
-            api.name(KmsCaller.PROGRAM)
+            api.name(CallContext.PROGRAM)
                 .version(Objects.requireNonNullElse(application, "unknown")));
     return builder.build();
   }

@@ -2,7 +2,7 @@ package io.icebergcrypto.kms.azure;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.call.TimeLimit;
-import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
@@ -130,9 +130,9 @@ public record AzureConfig(
   }
 
   private static URI vault(String property, String value) {
-    if (KmsAddress.problem(value) == null) {
+    if (HttpsAddress.problem(value) == null) {
       URI uri = URI.create(value);
-      if (KmsAddress.isHttps(uri) && uri.getPath().replace("/", "").isEmpty()) {
+      if (HttpsAddress.isHttps(uri) && uri.getPath().replace("/", "").isEmpty()) {
         return origin(uri);
       }
     }

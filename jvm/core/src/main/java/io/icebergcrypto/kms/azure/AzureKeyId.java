@@ -1,7 +1,7 @@
 package io.icebergcrypto.kms.azure;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.HttpsAddress;
 import java.net.URI;
 import java.util.Optional;
 import java.util.regex.Matcher;
@@ -39,9 +39,9 @@ record AzureKeyId(String given, String name, String version) {
 
     URI uri =
         Optional.of(keyId)
-            .filter(url -> KmsAddress.problem(url) == null)
+            .filter(url -> HttpsAddress.problem(url) == null)
             .map(URI::create)
-            .filter(KmsAddress::isHttps)
+            .filter(HttpsAddress::isHttps)
             .orElseThrow(() -> malformed(keyId, config));
     Matcher key = KEY_PATH.matcher(uri.getPath());
     if (!key.matches()) {

@@ -25,21 +25,19 @@ import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.HeaderValues;
+import io.icebergcrypto.kms.http.HeldToken;
 import io.icebergcrypto.kms.http.Proxies;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.URI;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.time.OffsetDateTime;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.iceberg.azure.AdlsTokenCredentialProviders;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The access token for a vault. It comes from where Iceberg's own client takes it: the class that
@@ -47,16 +45,8 @@ import org.slf4j.LoggerFactory;
  * (environment, workload identity, managed identity, developer tools). Nothing here travels.
  */
 final class AzureLogin {
-  private static final Logger LOG = LoggerFactory.getLogger(AzureLogin.class);
-
   /** A token that ends sooner is renewed: it must outlive the call, and clocks differ. */
   private static final Duration ENOUGH = Duration.ofMinutes(5);
-
-  /** A token that lasts so long is used where there is no other. */
-  private static final Duration ONE_CALL = Duration.ofSeconds(30);
-
-  /** How often a login that is out of order is asked while the old token is good. */
-  private static final Duration BETWEEN_RENEWALS = Duration.ofSeconds(30);
 
   /** Which one of them it is, Azure's library knows; for what is said of a proxy. */
   private static final URI LOGIN_SERVICE = URI.create("https://login.microsoftonline.com");
@@ -74,15 +64,14 @@ final class AzureLogin {
 
   private final AzureConfig config;
   private final ReentrantLock turn = new ReentrantLock();
+  private final HeldToken<String> token;
   private TokenCredential credential;
-  private AccessToken token;
-  private OffsetDateTime nextRenewal = OffsetDateTime.MIN;
   private String certificate = ""; // a hash of the file's, when it could last be read
-  private boolean replaced; // since the token that is held
   private volatile int status;
 
   AzureLogin(AzureConfig config) {
     this.config = config;
+    this.token = new HeldToken<>(config, ENOUGH);
   }
 
   /**
@@ -108,41 +97,8 @@ final class AzureLogin {
         keyId,
         () -> {
           forgetWhatWasReplaced();
-          if (replaced || !lasts(ENOUGH)) {
-            renew(keyId);
-          }
-
-          return token.getToken();
+          return token.get(() -> ask(keyId));
         });
-  }
-
-  /** A new token; or, while the login is out of order, the old one as long as it is good. */
-  private void renew(String keyId) {
-    boolean stillGood = lasts(ONE_CALL);
-    if (stillGood && OffsetDateTime.now().isBefore(nextRenewal)) {
-      return;
-    }
-
-    this.nextRenewal = OffsetDateTime.now().plus(BETWEEN_RENEWALS); // however this one ends
-    try {
-      this.token = ask(keyId);
-      this.replaced = false;
-    } catch (IcebergCryptoException e) {
-      if (!stillGood) { // Azure decides how long the old one is good, in an outage too
-        this.token = null;
-        throw e;
-      }
-
-      LOG.warn(
-          "{}: no new token, so that of before stays in use until {}: {}",
-          config,
-          token.getExpiresAt(),
-          e.problem());
-    }
-  }
-
-  private boolean lasts(Duration time) {
-    return token != null && token.getExpiresAt().isAfter(OffsetDateTime.now().plus(time));
   }
 
   /**
@@ -162,8 +118,7 @@ final class AzureLogin {
     if (!now.isEmpty() && !now.equals(certificate)) {
       this.certificate = now;
       this.credential = null;
-      this.replaced = true;
-      this.nextRenewal = OffsetDateTime.MIN;
+      token.expectAnother();
     }
   }
 
@@ -177,8 +132,8 @@ final class AzureLogin {
     return alone(
         keyId,
         () -> {
-          if (token != null && token.getToken().equals(refused)) {
-            this.token = null;
+          if (token.isHeld(refused)) {
+            token.forget();
             this.credential = null;
           }
 
@@ -202,7 +157,7 @@ final class AzureLogin {
     }
   }
 
-  private AccessToken ask(String keyId) {
+  private String ask(String keyId) {
     this.status = 0;
     try {
       if (credential == null) {
@@ -217,7 +172,8 @@ final class AzureLogin {
       }
 
       HeaderValues.require(subject(keyId), "Authorization", answer.getToken());
-      return answer;
+      token.hold(answer.getToken(), answer.getExpiresAt().toInstant());
+      return answer.getToken();
     } catch (IcebergCryptoException e) {
       this.credential = null; // Azure's libraries would keep the token that is no good
       throw e;

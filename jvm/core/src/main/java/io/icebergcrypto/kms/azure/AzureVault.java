@@ -3,7 +3,7 @@ package io.icebergcrypto.kms.azure;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.net.URI;
 import java.util.ArrayList;
@@ -216,8 +216,8 @@ final class AzureVault {
     }
 
     try {
-      return KmsAddress.parse(link)
-          .filter(next -> KmsAddress.isHttps(next) && next.getRawPath().startsWith("/"))
+      return HttpsAddress.parse(link)
+          .filter(next -> HttpsAddress.isHttps(next) && next.getRawPath().startsWith("/"))
           .filter(next -> AzureConfig.origin(next).equals(errors.config().vault()))
           .map(next -> uri(errors.config(), next.getRawPath(), next.getRawQuery()))
           .orElseThrow(() -> errors.notVault(200));

@@ -29,7 +29,7 @@ public final class KeyCache {
    */
   private record CacheKey(String wrappingKeyId, String tableUuid, ByteBuffer wrapped) {
     static CacheKey of(String wrappingKeyId, ByteBuffer wrapped) {
-      return new CacheKey(wrappingKeyId, KmsCaller.tableUuid(), ByteBuffer.wrap(copyOf(wrapped)));
+      return new CacheKey(wrappingKeyId, CallContext.tableUuid(), ByteBuffer.wrap(copyOf(wrapped)));
     }
   }
 

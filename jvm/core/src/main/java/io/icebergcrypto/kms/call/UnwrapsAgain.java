@@ -3,12 +3,21 @@ package io.icebergcrypto.kms.call;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
 import java.nio.ByteBuffer;
+import java.util.Map;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
-/** A client that remembers keys, and can be told that one of them may be wrong. */
+/**
+ * A client that remembers keys, and can be told that one of them may be wrong. It stands before
+ * another one, which was initialized.
+ */
 public interface UnwrapsAgain extends KeyManagementClient {
+  @Override
+  default void initialize(Map<String, String> properties) {
+    // the client behind this one was initialized before
+  }
+
   /** Forgets a key, if it remembers it. */
   void forget(ByteBuffer wrappedKey, String wrappingKeyId);
 

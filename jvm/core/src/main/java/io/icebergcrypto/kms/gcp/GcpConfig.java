@@ -2,7 +2,7 @@ package io.icebergcrypto.kms.gcp;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.call.TimeLimit;
-import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
@@ -77,8 +77,8 @@ public record GcpConfig(String endpoint, String credentialsFile, Aad aad, TimeLi
 
   private static String endpoint(String value) {
     String address = value.endsWith("/") ? value.substring(0, value.length() - 1) : value;
-    if (KmsAddress.problem(address) != null
-        || !KmsAddress.isPrivate(URI.create(address))
+    if (HttpsAddress.problem(address) != null
+        || !HttpsAddress.isPrivate(URI.create(address))
         || !URI.create(address).getPath().isEmpty()) {
       throw new InvalidConfigurationException(
           String.format("Property %s is not an address of Cloud KMS: '%s'", ENDPOINT, value),

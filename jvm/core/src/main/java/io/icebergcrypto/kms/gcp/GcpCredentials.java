@@ -13,6 +13,7 @@ import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.call.TimedCalls;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.HeaderValues;
+import io.icebergcrypto.kms.http.HeldToken;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
@@ -29,8 +30,6 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The login at Google: the headers with an access token, which Google's library gets and renews.
@@ -40,8 +39,6 @@ import org.slf4j.LoggerFactory;
  * or else from the application default credentials. Nothing here travels.
  */
 final class GcpCredentials {
-  private static final Logger LOG = LoggerFactory.getLogger(GcpCredentials.class);
-
   /** Enough for Cloud KMS, and for nothing else of the project. */
   private static final String SCOPE = "https://www.googleapis.com/auth/cloudkms";
 
@@ -50,12 +47,6 @@ final class GcpCredentials {
 
   /** A token that ends sooner is renewed: Google's library begins to a little later. */
   private static final Duration ENOUGH = Duration.ofMinutes(4);
-
-  /** A token that lasts so long is used where there is no other. */
-  private static final Duration ONE_CALL = Duration.ofSeconds(30);
-
-  /** How often a login that is out of order is asked while the old token is good. */
-  private static final Duration BETWEEN_RENEWALS = Duration.ofSeconds(30);
 
   /**
    * What makes a credentials file a secret. An external account's may have none of these members.
@@ -68,33 +59,16 @@ final class GcpCredentials {
 
   private final GcpConfig config;
   private final String file; // null: application default credentials
+  private final HeldToken<Map<String, String>> held;
   private volatile GoogleCredentials login;
-  private volatile Held held;
-  private volatile Instant nextRenewal = Instant.MIN;
   private volatile Path subjectToken;
   private volatile String content = ""; // a hash of the file's, when it could last be read
-  private volatile boolean replaced; // since the token that is held
-
-  /**
-   * The headers of a login that was made.
-   *
-   * @param ends when the token in them does
-   */
-  private record Held(Map<String, String> headers, Instant ends) {
-    boolean lasts(Duration time) {
-      return ends.isAfter(Instant.now().plus(time));
-    }
-
-    @Override
-    public String toString() {
-      return "until " + ends;
-    }
-  }
 
   /** Logs in when it is asked for headers. */
   GcpCredentials(GcpConfig config) {
     this.config = config;
     this.file = config.credentialsFile();
+    this.held = new HeldToken<>(config, ENOUGH);
   }
 
   /**
@@ -120,31 +94,7 @@ final class GcpCredentials {
       SecretSource.requireUnwritable(subjectToken, "file " + path());
     }
 
-    Held here = held;
-    if (here != null && !replaced && here.lasts(ENOUGH)) {
-      return here.headers();
-    }
-
-    boolean stillGood = here != null && here.lasts(ONE_CALL);
-    if (stillGood && Instant.now().isBefore(nextRenewal)) {
-      return here.headers();
-    }
-
-    this.nextRenewal = Instant.now().plus(BETWEEN_RENEWALS); // however this one ends
-    try {
-      return inTime(keyId, () -> metadata(uri, login()));
-    } catch (IcebergCryptoException e) {
-      if (stillGood) { // Google decides how long it is, in an outage of the login too
-        LOG.warn(
-            "{}: no new token, so that of before stays in use until {}: {}",
-            config,
-            here.ends(),
-            e.problem());
-        return here.headers();
-      }
-
-      throw e;
-    }
+    return held.get(() -> inTime(keyId, () -> metadata(uri, login())));
   }
 
   /** The same with a new token, in place of one that was refused. */
@@ -161,7 +111,7 @@ final class GcpCredentials {
 
   private void forget() {
     this.login = null;
-    this.held = null;
+    held.forget();
   }
 
   /**
@@ -177,8 +127,7 @@ final class GcpCredentials {
     this.login = null;
     if (!now.isEmpty()) {
       this.content = now;
-      this.replaced = true;
-      this.nextRenewal = Instant.MIN;
+      held.expectAnother();
     }
   }
 
@@ -235,17 +184,18 @@ final class GcpCredentials {
     AccessToken token = login.getAccessToken();
     hold(
         login,
+        headers,
         token == null || token.getExpirationTime() == null
             ? null
-            : new Held(headers, token.getExpirationTime().toInstant()));
+            : token.getExpirationTime().toInstant());
     return headers;
   }
 
   /** A login that took long may be one of a file that has been replaced since. */
-  private synchronized void hold(GoogleCredentials from, Held token) {
+  private synchronized void hold(
+      GoogleCredentials from, Map<String, String> headers, Instant ends) {
     if (from == login) {
-      this.held = token;
-      this.replaced = false;
+      held.hold(headers, ends);
     }
   }
 

@@ -6,8 +6,8 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.KeyCache;
-import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.net.URI;
@@ -94,7 +94,7 @@ final class GcpKeys implements MasterKeys {
         switch (config.aad()) {
           case NONE -> null;
           case KEY_ID -> name.key();
-          case TABLE_UUID -> KmsCaller.requireTableUuid(GcpConfig.AAD + "=table-uuid");
+          case TABLE_UUID -> CallContext.requireTableUuid(GcpConfig.AAD + "=table-uuid");
         };
     if (data != null) {
       put(request, "additionalAuthenticatedData", data.getBytes(StandardCharsets.UTF_8));

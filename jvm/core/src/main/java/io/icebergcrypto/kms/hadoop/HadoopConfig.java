@@ -2,7 +2,7 @@ package io.icebergcrypto.kms.hadoop;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.call.TimeLimit;
-import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
@@ -63,7 +63,7 @@ public record HadoopConfig(String uri, String user, String caFile, TimeLimit tim
             reader.optional(CA_FILE),
             TimeLimit.of(reader));
     for (URI server : config.servers()) {
-      if (!KmsAddress.isPrivate(server) && !reader.flag(ALLOW_HTTP, false)) {
+      if (!HttpsAddress.isPrivate(server) && !reader.flag(ALLOW_HTTP, false)) {
         throw new InvalidConfigurationException(
             String.format(
                 "Property %s is http, which would send keys to %s in plaintext",
@@ -97,7 +97,7 @@ public record HadoopConfig(String uri, String user, String caFile, TimeLimit tim
   }
 
   private static URI address(String text) {
-    return KmsAddress.parse(text)
+    return HttpsAddress.parse(text)
         .orElseThrow(
             () ->
                 new InvalidConfigurationException(

@@ -9,9 +9,9 @@ import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.DaemonThreads;
-import io.icebergcrypto.kms.call.KmsCaller;
 import io.icebergcrypto.kms.call.TimeLimit;
 import java.io.IOException;
 import java.io.InputStream;
@@ -166,7 +166,7 @@ public final class JsonHttp {
                 body == null ? BodyPublishers.noBody() : BodyPublishers.ofString(body.toString()))
             .header("Content-Type", "application/json")
             .header("Accept", "application/json")
-            .header("User-Agent", KmsCaller.userAgent());
+            .header("User-Agent", CallContext.userAgent());
     headers.forEach((name, value) -> request.header(name, HeaderValues.require(kms, name, value)));
     HttpClient used = client();
     CompletableFuture<HttpResponse<String>> answer =

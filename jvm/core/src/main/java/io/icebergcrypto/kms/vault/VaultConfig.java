@@ -2,7 +2,7 @@ package io.icebergcrypto.kms.vault;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.call.TimeLimit;
-import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
@@ -173,19 +173,19 @@ public record VaultConfig(
 
   private static String address(PropertyReader reader) {
     String value = reader.required(ADDRESS, "https://vault.example.com:8200");
-    String problem = KmsAddress.problem(value);
+    String problem = HttpsAddress.problem(value);
     if (problem != null) {
       throw badAddress(problem);
     }
 
     URI uri = URI.create(value);
-    if (!KmsAddress.isHttps(uri) && reader.optional(VaultAuth.CERT_FILE) != null) {
+    if (!HttpsAddress.isHttps(uri) && reader.optional(VaultAuth.CERT_FILE) != null) {
       throw new InvalidConfigurationException(
           String.format("Property %s is http, and a TLS certificate logs in", ADDRESS),
           "Use https: there is no certificate without TLS.");
     }
 
-    if (!KmsAddress.isPrivate(uri) && !reader.flag(ALLOW_HTTP, false)) {
+    if (!HttpsAddress.isPrivate(uri) && !reader.flag(ALLOW_HTTP, false)) {
       throw new InvalidConfigurationException(
           String.format(
               "Property %s is http, which would send tokens and keys to %s in plaintext",

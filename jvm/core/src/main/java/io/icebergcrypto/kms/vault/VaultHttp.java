@@ -7,7 +7,7 @@ import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.kms.config.KmsAddress;
+import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.config.SecretHash;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.JsonHttp;
@@ -147,12 +147,12 @@ final class VaultHttp {
     }
 
     URI active = redirection(asked, answer);
-    boolean downgrade = KmsAddress.isHttps(asked) && !KmsAddress.isHttps(active);
+    boolean downgrade = HttpsAddress.isHttps(asked) && !HttpsAddress.isHttps(active);
     if (downgrade || active.equals(asked)) {
       throw notVault(answer);
     }
 
-    if (!KmsAddress.isPrivate(active) && !config.allowHttp()) {
+    if (!HttpsAddress.isPrivate(active) && !config.allowHttp()) {
       throw new InvalidConfigurationException(
           String.format(
               "%s sends on to %s by http, which would send tokens and keys there in plaintext",
@@ -173,7 +173,7 @@ final class VaultHttp {
   private URI redirection(URI asked, JsonHttp.Answer answer) {
     try {
       URI active = asked.resolve(answer.headers().getOrDefault("location", ""));
-      return KmsAddress.parse(active.toString()).orElseThrow(() -> notVault(answer));
+      return HttpsAddress.parse(active.toString()).orElseThrow(() -> notVault(answer));
     } catch (IllegalArgumentException e) {
       throw notVault(answer);
     }

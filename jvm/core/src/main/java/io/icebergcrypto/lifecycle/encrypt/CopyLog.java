@@ -16,10 +16,10 @@ import io.icebergcrypto.format.Json;
 import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -31,12 +31,9 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.GenericManifestFile;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
-import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.EncryptionManager;
-import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
@@ -61,19 +58,11 @@ public final class CopyLog {
   private final String tableName;
   private final String keyId;
   private final Map<String, EncryptedKey> keks = new LinkedHashMap<>();
-  private final List<CopiedGroup> groups = new ArrayList<>();
+  private final List<LoggedGroup> groups = new ArrayList<>();
   private final List<String> bodies = new ArrayList<>();
   private int next = 1;
 
   private record Header(String body, EncryptedKey kek, EncryptedKey key) {}
-
-  /** The stream's key, as that of a manifest list. */
-  private record StreamKey(String location, String encryptionKeyID) implements ManifestListFile {
-    @Override
-    public ByteBuffer decryptKeyMetadata(EncryptionManager manager) {
-      return EncryptionUtil.decryptManifestListKeyMetadata(this, manager);
-    }
-  }
 
   /** The metadata says which table it is, and where. */
   private CopyLog(BaseTable source, String keyId) {
@@ -104,7 +93,7 @@ public final class CopyLog {
           header -> List.of(header.kek(), header.key()).forEach(key -> keys.put(key.keyId(), key)));
       TableMetadata form = EncryptedForm.of(log.metadata, keyId, keys.values());
       TableOperations ops = new MetadataInMemory(source.operations(), form);
-      FileIO io = catalog.uncommitted(ops, source.name()).io();
+      FileIO io = catalog.context().uncommitted(ops, source.name()).io();
       headers.forEach(header -> log.addBody(io, header));
     }
 
@@ -117,13 +106,13 @@ public final class CopyLog {
   }
 
   /** What was copied so far. */
-  public List<CopiedGroup> groups() {
+  public List<LoggedGroup> groups() {
     return groups;
   }
 
   /** Leaves out copies that are gone. */
-  public void replaceAll(List<CopiedGroup> present) {
-    List<CopiedGroup> all = List.copyOf(present);
+  public void replaceAll(List<LoggedGroup> present) {
+    List<LoggedGroup> all = List.copyOf(present);
     groups.clear();
     groups.addAll(all);
   }
@@ -139,7 +128,7 @@ public final class CopyLog {
   }
 
   /** Adds a group that was copied, with a KEK of the table to be. */
-  public void add(BaseTable table, CopiedGroup group) {
+  public void add(BaseTable table, LoggedGroup group) {
     TableEncryptionManager manager = (TableEncryptionManager) table.encryption();
     String body = CopyFolder.body(group.manifests().get(0).path());
     EncryptedKey key = write(manager, table.io(), body, text(group));
@@ -280,7 +269,7 @@ public final class CopyLog {
 
   // ---- bodies
 
-  private static String text(CopiedGroup group) {
+  private static String text(LoggedGroup group) {
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("schema", group.schemaId());
     json.put("last_column", group.lastColumnId());
@@ -341,9 +330,9 @@ public final class CopyLog {
     }
   }
 
-  private CopiedGroup body(FileIO io, Header header) {
+  private LoggedGroup body(FileIO io, Header header) {
     try (InputStream in =
-        io.newInputFile(new StreamKey(header.body(), header.key().keyId())).newStream()) {
+        io.newInputFile(new KeyedFile(header.body(), header.key().keyId())).newStream()) {
       JsonObject json = Json.object(new String(in.readAllBytes(), StandardCharsets.UTF_8));
       List<UnitCopy> copies = new ArrayList<>();
       json.getAsJsonArray("copies").forEach(copy -> copies.add(copy(copy.getAsJsonArray())));
@@ -353,7 +342,7 @@ public final class CopyLog {
         manifests.add(withSnapshotId(decoded, null));
       }
 
-      return new CopiedGroup(
+      return new LoggedGroup(
           json.get("schema").getAsInt(), json.get("last_column").getAsInt(), copies, manifests);
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read " + header.body(), e);

@@ -47,16 +47,16 @@ public final class EncryptedSnapshots {
       TableOperations operations,
       TableMetadata base,
       TableMetadata form,
-      Map<Version, List<CopiedGroup>> groups) {
-    BaseTable table = catalog.uncommitted(new MetadataInMemory(operations, form), name);
+      Map<Version, List<LoggedGroup>> groups) {
+    BaseTable table = catalog.context().uncommitted(new MetadataInMemory(operations, form), name);
     new EncryptedSnapshots(table, base).run(groups);
     return table;
   }
 
-  private void run(Map<Version, List<CopiedGroup>> groups) {
+  private void run(Map<Version, List<LoggedGroup>> groups) {
     Snapshot trunk = trunk(groups);
     for (Version version : Version.distinct(byRef)) {
-      List<CopiedGroup> own =
+      List<LoggedGroup> own =
           groups.get(version).stream().filter(g -> trunk == null || !isCommon(groups, g)).toList();
       List<Map<String, String>> sinks = sinks(version);
       if (trunk != null
@@ -76,12 +76,12 @@ public final class EncryptedSnapshots {
   }
 
   /** The snapshot of what all versions have; null when they share nothing, or there is one. */
-  private Snapshot trunk(Map<Version, List<CopiedGroup>> groups) {
+  private Snapshot trunk(Map<Version, List<LoggedGroup>> groups) {
     if (groups.size() < 2 || !byRef.containsKey(SnapshotRef.MAIN_BRANCH)) {
       return null;
     }
 
-    List<CopiedGroup> common =
+    List<LoggedGroup> common =
         groups.values().iterator().next().stream().filter(g -> isCommon(groups, g)).toList();
     if (common.isEmpty()) {
       return null;
@@ -91,7 +91,7 @@ public final class EncryptedSnapshots {
     return table.currentSnapshot();
   }
 
-  private static boolean isCommon(Map<Version, List<CopiedGroup>> groups, CopiedGroup group) {
+  private static boolean isCommon(Map<Version, List<LoggedGroup>> groups, LoggedGroup group) {
     return groups.values().stream().allMatch(all -> all.stream().anyMatch(other -> other == group));
   }
 
@@ -115,7 +115,7 @@ public final class EncryptedSnapshots {
    * for each further sink, so that each shows all rows of the version.
    */
   private long made(
-      Version version, List<CopiedGroup> own, List<Map<String, String>> sinks, Snapshot trunk) {
+      Version version, List<LoggedGroup> own, List<Map<String, String>> sinks, Snapshot trunk) {
     commit(EncryptedForm.withSchema(ops.current(), version.schemaId()));
     String branch = branch(version);
     if (branch != null && trunk != null) {
@@ -137,7 +137,7 @@ public final class EncryptedSnapshots {
     return all.get(all.size() - 1).snapshotId();
   }
 
-  private static AppendFiles append(AppendFiles append, List<CopiedGroup> groups) {
+  private static AppendFiles append(AppendFiles append, List<LoggedGroup> groups) {
     groups.stream().flatMap(group -> group.manifests().stream()).forEach(append::appendManifest);
     return append;
   }

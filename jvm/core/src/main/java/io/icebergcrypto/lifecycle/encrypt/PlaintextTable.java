@@ -31,7 +31,7 @@ public record PlaintextTable(
   public static PlaintextTable load(
       EncryptedCatalog catalog, TableIdentifier identifier, String keyId) {
     catalog.loadTable(identifier).properties(); // refuses what the commit would refuse in the end
-    BaseTable table = catalog.unchecked(identifier);
+    BaseTable table = catalog.context().unchecked(identifier);
     PlaintextTable plaintext = new PlaintextTable(catalog, identifier, table, keyId);
     TableMetadata metadata = plaintext.refreshed();
     if (keyId.isBlank()) {
@@ -44,15 +44,15 @@ public record PlaintextTable(
     after.putAll(EncryptedForm.properties(metadata.properties(), keyId));
     EncryptionProperties.check(table.name(), Map.of(), after);
     EncryptionProperties.refuseLaterFormat(table.name(), metadata.formatVersion());
-    catalog.checkMasterKey(table.name(), keyId);
-    CachingKmsClient kms = catalog.kms();
+    catalog.context().checkMasterKey(table.name(), keyId);
+    CachingKmsClient kms = catalog.context().kms();
     try {
       kms.check(keyId);
     } catch (IcebergCryptoException e) {
       throw e.inTable(table.name());
     }
 
-    catalog.behind().checkKeepsKeyId(identifier, table.name(), table.schema(), keyId);
+    catalog.context().behind().checkKeepsKeyId(identifier, table.name(), table.schema(), keyId);
     return plaintext;
   }
 

@@ -2,7 +2,7 @@ package io.icebergcrypto.lifecycle.repair;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.io.checked.ListedLength;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -84,7 +84,7 @@ final class ManifestsWithLengths {
   }
 
   private static boolean lacks(StandardEncryptionManager manager, ByteBuffer keyMetadata) {
-    return keyMetadata != null && KeyOfList.parsed(keyMetadata, manager).fileLength() == null;
+    return keyMetadata != null && KeyedFile.parsed(keyMetadata, manager).fileLength() == null;
   }
 
   private static boolean listsLacking(BaseTable table, ManifestFile manifest) {
@@ -256,7 +256,7 @@ final class ManifestsWithLengths {
   }
 
   private NativeEncryptionKeyMetadata keyMetadata(ContentFile<?> file, long length) {
-    return KeyOfList.parsed(file.keyMetadata(), (StandardEncryptionManager) table.encryption())
+    return KeyedFile.parsed(file.keyMetadata(), (StandardEncryptionManager) table.encryption())
         .copyWithLength(length);
   }
 }

@@ -10,7 +10,7 @@ import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.metadata.Kek;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
@@ -98,7 +98,7 @@ final class MissingLengths {
   /** The key metadata of a snapshot's list; null: there is none, or another finding says why. */
   private NativeEncryptionKeyMetadata key(Snapshot snapshot) {
     try {
-      return snapshot.keyId() == null ? null : KeyOfList.decrypted(snapshot.keyId(), manager);
+      return snapshot.keyId() == null ? null : KeyedFile.decrypted(snapshot.keyId(), manager);
     } catch (RuntimeException e) {
       return null;
     }
@@ -148,7 +148,7 @@ final class MissingLengths {
             List.of(kek),
             kek.encryptedById(),
             TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT, // of a key that it will not make
-            new BoundKmsClient(metadata.uuid(), catalog.kms()));
+            new BoundKmsClient(metadata.uuid(), catalog.context().kms()));
     EncryptedKey made =
         KeyRegisteringManager.register(keys, keyMetadata.copyWithLength(wholeLength(snapshot)));
     builder.removeEncryptionKey(entry.keyId());
@@ -163,7 +163,8 @@ final class MissingLengths {
       return kek;
     }
 
-    EncryptedKey made = Kek.make(table.name(), metadata, kek.encryptedById(), catalog.kms());
+    EncryptedKey made =
+        Kek.make(table.name(), metadata, kek.encryptedById(), catalog.context().kms());
     builder.addEncryptionKey(made);
     return made;
   }
@@ -172,7 +173,7 @@ final class MissingLengths {
   private long wholeLength(Snapshot snapshot) {
     String location = snapshot.manifestListLocation();
     long length = table.io().newInputFile(location).getLength();
-    InputFile list = table.io().newInputFile(new KeyOfList(location, snapshot.keyId()));
+    InputFile list = table.io().newInputFile(new KeyedFile(location, snapshot.keyId()));
     try (SeekableInputStream in = list.newStream()) {
       in.transferTo(OutputStream.nullOutputStream());
     } catch (IOException e) {

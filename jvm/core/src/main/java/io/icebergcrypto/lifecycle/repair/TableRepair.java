@@ -50,7 +50,7 @@ public record TableRepair(String table, List<Finding> findings) {
     if (yes && found.stream().anyMatch(Finding::repairable)) {
       List<Finding> before = found;
       try {
-        catalog.mend(identifier, metadata -> repaired(metadata, looked, before));
+        catalog.context().mend(identifier, metadata -> repaired(metadata, looked, before));
       } catch (CommitFailedException e) {
         throw overtaken(looked, e);
       }
@@ -73,7 +73,7 @@ public record TableRepair(String table, List<Finding> findings) {
     List<Finding> found = new ArrayList<>(looked.findings());
     TableMetadata metadata = looked.metadata();
     if (metadata != null && !EncryptionProperties.wasEncrypted(metadata)) {
-      return new ArrayList<>(List.of(encryptionBegun(catalog.unchecked(identifier))));
+      return new ArrayList<>(List.of(encryptionBegun(catalog.context().unchecked(identifier))));
     }
 
     if (metadata != null && found.stream().noneMatch(one -> one.kind() == Kind.UNCHECKED)) {

@@ -121,11 +121,13 @@ class EncryptionKeysTest extends LakeFixture {
     TestLake.append(table, 3);
     try (EncryptedCatalog off = lake.open(Map.of("encryption.kms.cache.ttl-ms", "0"))) {
       for (EncryptedCatalog any : List.of(catalog, off)) {
-        long unwraps = any.kms().metrics().unwrapCalls();
-        long wraps = any.kms().metrics().wrapCalls();
+        long unwraps = any.context().kms().metrics().unwrapCalls();
+        long wraps = any.context().kms().metrics().wrapCalls();
         EncryptionKeys keys = EncryptionKeys.of(any, T);
-        assertThat(any.kms().metrics().unwrapCalls() - unwraps).as("one KEK").isEqualTo(1);
-        assertThat(any.kms().metrics().wrapCalls() - wraps).isZero();
+        assertThat(any.context().kms().metrics().unwrapCalls() - unwraps)
+            .as("one KEK")
+            .isEqualTo(1);
+        assertThat(any.context().kms().metrics().wrapCalls() - wraps).isZero();
         assertThat(keys.kmsCalls()).isEqualTo(1);
         assertThat(keys.kmsProblem()).isNull();
         assertThat(keys.dataKeyLength()).isEqualTo("32");
@@ -217,7 +219,8 @@ class EncryptionKeysTest extends LakeFixture {
   }
 
   private static long calls(EncryptedCatalog catalog) {
-    return catalog.kms().metrics().unwrapCalls() + catalog.kms().metrics().wrapCalls();
+    return catalog.context().kms().metrics().unwrapCalls()
+        + catalog.context().kms().metrics().wrapCalls();
   }
 
   private static KeyEntry named(EncryptionKeys keys, String id) {
@@ -325,8 +328,7 @@ class EncryptionKeysTest extends LakeFixture {
     EncryptionKeys keys = EncryptionKeys.of(catalog, T);
     assertThat(keys.keys()).hasSize(1);
     assertThat(keys.keys().get(0).kmsAnswers()).as("a trial, as it has no KEK").isTrue();
-    assertThat(keys.keys().get(0).problem())
-        .contains("1 of 1 snapshots are plaintext");
+    assertThat(keys.keys().get(0).problem()).contains("1 of 1 snapshots are plaintext");
   }
 
   @Test
@@ -355,7 +357,7 @@ class EncryptionKeysTest extends LakeFixture {
       assertThat(json).doesNotContain(Base64.getEncoder().encodeToString(blob));
       if ("k1".equals(key.encryptedById())) {
         byte[] bytes = new byte[16];
-        catalog.kms().unwrapKey(key.encryptedKeyMetadata(), "k1").get(bytes);
+        catalog.context().kms().unwrapKey(key.encryptedKeyMetadata(), "k1").get(bytes);
         assertThat(json)
             .doesNotContain(Base64.getEncoder().encodeToString(bytes))
             .doesNotContain(HexFormat.of().formatHex(bytes));

@@ -2,6 +2,7 @@ package io.icebergcrypto.audit.diagnosis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.icebergcrypto.audit.UncachedKms;
 import io.icebergcrypto.audit.diagnosis.KeyEntry.Kind;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.ValueKeyProperties;
@@ -73,7 +74,8 @@ class KeyAuditFuzzTest {
                     .collect(Collectors.toSet());
             BaseTable table =
                 new BaseTable(new StaticTableOperations(metadata, new InMemoryFileIO()), "lake.t");
-            AuditedKms kms = new AuditedKms(() -> client, "lake.t", metadata.uuid());
+            AuditedKms kms =
+                new AuditedKms(new UncachedKms(() -> client, null, "lake.t", metadata.uuid()));
             List<KeyEntry> keys =
                 new KeyAudit(table, kms, 730, false, AllowedKeyIds.parse(null)).keys(null);
             assertThat(

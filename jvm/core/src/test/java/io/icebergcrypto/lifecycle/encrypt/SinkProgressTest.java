@@ -64,7 +64,7 @@ class SinkProgressTest extends LakeFixture {
   /** The copy, of which the rows do not matter here. */
   private Table copied() {
     TableMetadata base = TestLake.metadata(plain);
-    Map<Version, List<CopiedGroup>> groups = new LinkedHashMap<>();
+    Map<Version, List<LoggedGroup>> groups = new LinkedHashMap<>();
     Version.distinct(Version.byRef("lake.db.t", base))
         .forEach(version -> groups.put(version, List.of()));
     return EncryptedSnapshots.make(

@@ -8,7 +8,7 @@ import io.icebergcrypto.audit.diagnosis.Finding;
 import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.audit.diagnosis.TableDiagnosis;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.metadata.KeyOfList;
+import io.icebergcrypto.metadata.KeyedFile;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.LengthlessClient;
 import io.icebergcrypto.testing.TestLake;
@@ -44,7 +44,8 @@ class MissingLengthsTest extends LakeFixture {
   private void create(String format) throws IOException {
     Table table = TestLake.createTable(catalog, "t", Map.of("write.format.default", format));
     TestLake.append(table, 1);
-    LengthlessClient client = new LengthlessClient(lake.openStock().loadTable(T), catalog.kms());
+    LengthlessClient client =
+        new LengthlessClient(lake.openStock().loadTable(T), catalog.context().kms());
     client.append(2, 3);
     client.append(4);
   }
@@ -174,7 +175,7 @@ class MissingLengthsTest extends LakeFixture {
   private static void assertAllHaveLengths(Table table) throws IOException {
     StandardEncryptionManager manager = (StandardEncryptionManager) table.encryption();
     for (Snapshot snapshot : table.snapshots()) {
-      assertThat(KeyOfList.decrypted(snapshot.keyId(), manager).fileLength()).isPositive();
+      assertThat(KeyedFile.decrypted(snapshot.keyId(), manager).fileLength()).isPositive();
     }
 
     for (ManifestFile manifest : table.currentSnapshot().allManifests(table.io())) {
@@ -190,6 +191,6 @@ class MissingLengthsTest extends LakeFixture {
   }
 
   private static Long length(ByteBuffer keyMetadata, StandardEncryptionManager manager) {
-    return KeyOfList.parsed(keyMetadata, manager).fileLength();
+    return KeyedFile.parsed(keyMetadata, manager).fileLength();
   }
 }

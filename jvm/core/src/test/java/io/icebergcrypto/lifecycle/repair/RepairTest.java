@@ -251,7 +251,7 @@ class RepairTest extends LakeFixture {
     TableOperations ops =
         ((BaseTable) openStock().loadTable(T)).operations(); // of somebody with a key k2
     EncryptedKey kek = Kek.newest(ops.current()).orElseThrow();
-    EncryptedKey forged = Kek.make("forged", ops.current(), "k2", open().kms());
+    EncryptedKey forged = Kek.make("forged", ops.current(), "k2", open().context().kms());
     ops.commit(
         ops.current(),
         TableMetadata.buildFrom(ops.current())
@@ -509,7 +509,9 @@ class RepairTest extends LakeFixture {
 
   private void authenticate() throws IOException {
     String file = metadata().metadataFileLocation();
-    catalog.authenticateMetadata(
-        T, file, MetadataFile.read(openStock().loadTable(T).io(), file).sha256());
+    catalog
+        .context()
+        .authenticateMetadata(
+            T, file, MetadataFile.read(openStock().loadTable(T).io(), file).sha256());
   }
 }

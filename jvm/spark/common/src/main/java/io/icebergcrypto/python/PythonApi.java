@@ -3,7 +3,7 @@ package io.icebergcrypto.python;
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.DocumentSignature;
-import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
@@ -156,7 +156,7 @@ public final class PythonApi {
     return in(
         spark,
         () -> {
-          EncryptedCatalog found = Target.catalog(spark, catalog);
+          CatalogContext found = Target.catalog(spark, catalog).context();
           return DocumentSignature.sign(document, keyId, found.allowedKeyIds(), found.kms());
         });
   }

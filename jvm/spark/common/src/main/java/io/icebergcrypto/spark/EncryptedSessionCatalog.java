@@ -1,10 +1,10 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.catalog.NamespaceKeys;
-import io.icebergcrypto.catalog.OurCatalog;
 import io.icebergcrypto.spark.call.Procedure;
-import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import io.icebergcrypto.spark.procedures.Procedures;
 import io.icebergcrypto.spark.values.ValueFunctions;
 import java.util.HashMap;
 import java.util.Map;
@@ -29,17 +29,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public class EncryptedSessionCatalog<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
-    extends SessionCatalogWithProcedures<T> implements OurCatalog {
+    extends SessionCatalogWithProcedures<T> implements EngineCatalog {
 
   private EncryptedSparkCatalog iceberg;
 
   /** Spark makes one by this constructor and then initializes it. */
   public EncryptedSessionCatalog() {}
-
-  /** The catalog of the Iceberg tables. */
-  public EncryptedSparkCatalog encryptedSparkCatalog() {
-    return iceberg;
-  }
 
   @Override
   public EncryptedCatalog encryptedCatalog() {
@@ -59,7 +54,7 @@ public class EncryptedSessionCatalog<
   @Override
   public void createNamespace(String[] namespace, Map<String, String> metadata)
       throws NamespaceAlreadyExistsException {
-    NamespaceKeys keys = iceberg.encryptedCatalog().namespaceKeys();
+    NamespaceKeys keys = iceberg.encryptedCatalog().context().namespaceKeys();
     keys.check(Namespace.of(namespace), metadata);
     super.createNamespace(namespace, metadata);
     keys.checkKept(Namespace.of(namespace), metadata);
@@ -75,7 +70,7 @@ public class EncryptedSessionCatalog<
       }
     }
 
-    NamespaceKeys keys = iceberg.encryptedCatalog().namespaceKeys();
+    NamespaceKeys keys = iceberg.encryptedCatalog().context().namespaceKeys();
     keys.check(Namespace.of(namespace), set);
     super.alterNamespace(namespace, changes);
     keys.checkKept(Namespace.of(namespace), set);
@@ -83,12 +78,12 @@ public class EncryptedSessionCatalog<
 
   @Override
   final Procedure ownProcedure(Identifier ident) {
-    return GuardedProcedure.own(ident, this, iceberg.encryptedCatalog());
+    return Procedures.own(ident, this, iceberg.encryptedCatalog());
   }
 
   @Override
   final Procedure guarded(Procedure procedure) {
-    return GuardedProcedure.guard(procedure, this, iceberg.encryptedCatalog());
+    return Procedures.guard(procedure, this, iceberg.encryptedCatalog());
   }
 
   @Override

@@ -3,7 +3,6 @@ package io.icebergcrypto.spark;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.kms.config.KmsPropertyNames;
 import io.icebergcrypto.kms.config.SettingsGuard;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -124,7 +123,7 @@ public final class ServerSettings implements SettingsGuard {
       return;
     }
 
-    Map<String, String> asked = KmsPropertyNames.deciding(properties);
+    Map<String, String> asked = KmsProperties.deciding(properties);
     List<Map<String, String>> started = STARTED.computeIfAbsent(env, ServerSettings::started);
     if (started.contains(asked)) {
       return;
@@ -177,7 +176,7 @@ public final class ServerSettings implements SettingsGuard {
         new TreeMap<>(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
     files.putAll(below(KmsProperties.HADOOP_PREFIX, settings));
     catalogs.put("", files);
-    return catalogs.values().stream().map(KmsPropertyNames::deciding).toList();
+    return catalogs.values().stream().map(KmsProperties::deciding).toList();
   }
 
   private static TreeSet<String> differing(Map<String, String> a, Map<String, String> b) {

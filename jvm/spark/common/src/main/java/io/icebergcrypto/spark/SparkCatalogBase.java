@@ -3,12 +3,12 @@ package io.icebergcrypto.spark;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.OurCatalog;
-import io.icebergcrypto.kms.call.KmsCaller;
+import io.icebergcrypto.catalog.EngineCatalog;
+import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.metadata.HiddenKeysTable;
-import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import io.icebergcrypto.spark.procedures.Procedures;
 import io.icebergcrypto.spark.values.ValueFunctions;
 import io.icebergcrypto.spark.verify.scan.ManifestListJobs;
 import java.util.Map;
@@ -32,7 +32,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * procedures, and take paths to tables of this project. {@code EncryptedSparkCatalog} of each
  * version adds how its Spark makes tables.
  */
-abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCatalog {
+abstract class SparkCatalogBase extends CatalogWithProcedures implements EngineCatalog {
   private static final String REST_CATALOG_PURGE =
       "rest-catalog-purge"; // Iceberg 1.11 has no constant
 
@@ -75,7 +75,7 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
 
     wrapped.putIfAbsent(
         KmsProperties.APPLICATION_ID,
-        KmsCaller.applicationId(SparkSession.active().sparkContext().applicationId()));
+        CallContext.applicationId(SparkSession.active().sparkContext().applicationId()));
     this.options = options;
     this.encrypted = open(name, new CaseInsensitiveStringMap(wrapped));
     return encrypted;
@@ -88,12 +88,12 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
 
   @Override
   final Procedure ownProcedure(Identifier ident) {
-    return GuardedProcedure.own(ident, this, encrypted);
+    return Procedures.own(ident, this, encrypted);
   }
 
   @Override
   final Procedure guarded(Procedure procedure) {
-    return GuardedProcedure.guard(procedure, this, encrypted);
+    return Procedures.guard(procedure, this, encrypted);
   }
 
   @Override
@@ -157,7 +157,9 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
     }
 
     // Iceberg drops first and reads the lists then
-    encrypted.checkPurge(buildIdentifier(ident), new ManifestListJobs(SparkSession.active()));
+    encrypted
+        .context()
+        .checkPurge(buildIdentifier(ident), new ManifestListJobs(SparkSession.active()));
     return super.purgeTable(ident);
   }
 
@@ -174,7 +176,9 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements OurCata
       throw e;
     }
 
-    return encrypted.exposesKeyMetadata() ? table : HiddenKeysTable.hide(table);
+    return encrypted.context().settings().exposesKeyMetadata()
+        ? table
+        : HiddenKeysTable.hide(table);
   }
 
   private interface Load {

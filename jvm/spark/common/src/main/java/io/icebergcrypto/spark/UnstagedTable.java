@@ -52,6 +52,8 @@ final class UnstagedTable extends StagedSparkTable {
           catalog.invalidateTable(ident);
           catalog
               .encryptedCatalog()
+              .context()
+              .behind()
               .takeBack(Spark3Util.identifierToTableIdentifier(ident), asMade);
         });
   }

@@ -2,7 +2,7 @@ package io.icebergcrypto.spark;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.spark.call.ScalaLists;
-import io.icebergcrypto.spark.procedures.GuardedProcedure;
+import io.icebergcrypto.spark.procedures.Procedures;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -63,7 +63,7 @@ final class CallParser extends IdentifierParser {
     try {
       List<String> parts = ScalaLists.toJava(delegate.parseMultipartIdentifier(name));
       int last = parts.size() - 1;
-      return last > 0 && GuardedProcedure.isOwn(parts.get(last - 1), parts.get(last));
+      return last > 0 && Procedures.isOwn(parts.get(last - 1), parts.get(last));
     } catch (ParseException e) {
       return false;
     }

@@ -2,31 +2,31 @@ package io.icebergcrypto.spark.copy;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
-import io.icebergcrypto.lifecycle.copy.CopiedMetadata;
-import io.icebergcrypto.lifecycle.copy.MovedPaths;
+import io.icebergcrypto.lifecycle.CopyMetadata;
+import io.icebergcrypto.lifecycle.PathMapping;
 
 /** Why a file, and so its table, cannot be copied. */
 enum CopyProblem {
   /** It is not below the source prefix. */
   OUTSIDE {
     @Override
-    IcebergCryptoException refusal(String table, String path, MovedPaths paths) {
-      return CopiedMetadata.outside(table, path, paths);
+    IcebergCryptoException refusal(String table, String path, PathMapping paths) {
+      return CopyMetadata.outside(table, path, paths);
     }
   },
 
   /** It has no key. */
   PLAINTEXT {
     @Override
-    IcebergCryptoException refusal(String table, String path, MovedPaths paths) {
-      return CopiedMetadata.plaintext(table, path);
+    IcebergCryptoException refusal(String table, String path, PathMapping paths) {
+      return CopyMetadata.plaintext(table, path);
     }
   },
 
   /** It holds paths, in another format than Iceberg writes for encrypted tables. */
   POSITION_DELETES {
     @Override
-    IcebergCryptoException refusal(String table, String path, MovedPaths paths) {
+    IcebergCryptoException refusal(String table, String path, PathMapping paths) {
       return new NotSupportedException(
               String.format(
                   "nothing was written: %s is a position delete file of format version 2", path),
@@ -36,5 +36,5 @@ enum CopyProblem {
     }
   };
 
-  abstract IcebergCryptoException refusal(String table, String path, MovedPaths paths);
+  abstract IcebergCryptoException refusal(String table, String path, PathMapping paths);
 }

@@ -4,8 +4,8 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.io.TableFileIO;
-import io.icebergcrypto.lifecycle.copy.CopiedMetadata;
-import io.icebergcrypto.lifecycle.copy.MovedPaths;
+import io.icebergcrypto.lifecycle.CopyMetadata;
+import io.icebergcrypto.lifecycle.PathMapping;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.util.Set;
@@ -25,7 +25,7 @@ import org.apache.iceberg.TableMetadata.MetadataLogEntry;
  * @param createFileList whether to list the files that are to be copied
  */
 public record CopyRequest(
-    MovedPaths paths,
+    PathMapping paths,
     String startVersion,
     String endVersion,
     String stagingLocation,
@@ -60,7 +60,8 @@ public record CopyRequest(
           table,
           "target_prefix is the same as source_prefix: " + paths.source(),
           "Give another folder for the copy.");
-    } else if (MovedPaths.isWithin(paths.target(), MovedPaths.withoutSlash(metadata.location()))) {
+    } else if (PathMapping.isWithin(
+        paths.target(), PathMapping.withoutSlash(metadata.location()))) {
       throw invalid(
           table,
           String.format(
@@ -136,8 +137,7 @@ public record CopyRequest(
   }
 
   private static Start startOf(TableMetadata metadata) {
-    return new Start(
-        metadata.lastSequenceNumber(), Set.copyOf(CopiedMetadata.statistics(metadata)));
+    return new Start(metadata.lastSequenceNumber(), Set.copyOf(CopyMetadata.statistics(metadata)));
   }
 
   /** Whether a version is that of a metadata file: its name or path, or the name of its copy. */

@@ -4,9 +4,9 @@ import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
-import io.icebergcrypto.lifecycle.copy.MovedPaths;
-import io.icebergcrypto.metadata.KeyOfList;
-import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.lifecycle.PathMapping;
+import io.icebergcrypto.metadata.KeyedFile;
+import io.icebergcrypto.spark.verify.scan.GroupIterator;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import java.io.IOException;
 import java.io.Serializable;
@@ -69,11 +69,11 @@ final class CopyTasks implements Serializable {
    * @param newerThan the sequence number from which on data files are new to the copy; -1 for all
    * @param kekId the KEK that encrypts the keys of new files
    */
-  record Plan(MovedPaths paths, String staging, String run, long newerThan, String kekId)
+  record Plan(PathMapping paths, String staging, String run, long newerThan, String kekId)
       implements Serializable {
     /** Where a file of the copy is written that is to be at a path. */
     String staged(String target) {
-      return new MovedPaths(paths.target(), paths.source()).below(staging, target);
+      return new PathMapping(paths.target(), paths.source()).below(staging, target);
     }
 
     /** The path, in the copy, of a file that takes the place of one of the table. */
@@ -106,16 +106,16 @@ final class CopyTasks implements Serializable {
 
   /** The manifests of manifest lists. */
   Iterator<Row> manifests(Iterator<Row> lists) {
-    return Grouped.each(
+    return GroupIterator.each(
         lists,
         list -> {
           List<Row> found = new ArrayList<>();
-          int place = ReachedFile.list(list);
+          int place = CopyRow.list(list);
           try (CloseableIterable<ManifestFile> manifests = tree.manifests(place)) {
             for (ManifestFile manifest : manifests) {
               String path = manifest.path();
               CopyProblem problem = problem(path, manifest.keyMetadata() != null);
-              found.add(ReachedFile.of(path, true, place, null, manifest.length(), problem));
+              found.add(CopyRow.of(path, true, place, null, manifest.length(), problem));
             }
           } catch (IOException e) {
             throw new UncheckedIOException(e);
@@ -162,8 +162,7 @@ final class CopyTasks implements Serializable {
     }
 
     long length = (long) file.get("file_size_in_bytes");
-    return ReachedFile.of(
-        path, isPositions, ReachedFile.list(row), manifest.path(), length, problem);
+    return CopyRow.of(path, isPositions, CopyRow.list(row), manifest.path(), length, problem);
   }
 
   private boolean isNew(ManifestFile manifest, GenericRecord entry) {
@@ -187,19 +186,19 @@ final class CopyTasks implements Serializable {
 
   /** Writes deletion vectors anew: they name the data files that they are for. */
   Iterator<Row> rewriteDeletes(Iterator<Row> files) {
-    return new Grouped<>(
+    return new GroupIterator<>(
         files,
         (first, next) ->
-            ReachedFile.list(first) == ReachedFile.list(next)
-                && Objects.equals(ReachedFile.manifest(first), ReachedFile.manifest(next)),
+            CopyRow.list(first) == CopyRow.list(next)
+                && Objects.equals(CopyRow.manifest(first), CopyRow.manifest(next)),
         group -> {
-          String path = ReachedFile.manifest(group.get(0));
+          String path = CopyRow.manifest(group.get(0));
           ManifestFile manifest =
-              tree.manifests(ReachedFile.list(group.get(0)), Set.of(path)).get(path);
+              tree.manifests(CopyRow.list(group.get(0)), Set.of(path)).get(path);
           Map<String, ByteBuffer> keys = tree.keyMetadata(manifest, paths(group));
-          return Grouped.each(
+          return GroupIterator.each(
               group.iterator(),
-              file -> rewriteDeletes(ReachedFile.path(file), keys.get(ReachedFile.path(file))));
+              file -> rewriteDeletes(CopyRow.path(file), keys.get(CopyRow.path(file))));
         });
   }
 
@@ -270,15 +269,15 @@ final class CopyTasks implements Serializable {
 
   /** Writes manifest lists anew. */
   Iterator<Row> rewriteLists(Iterator<Row> lists) {
-    return Grouped.each(
+    return GroupIterator.each(
         lists,
         row -> {
-          String path = ReachedFile.path(row);
+          String path = CopyRow.path(row);
           Matcher name = MANIFEST_LIST.matcher(path.substring(path.lastIndexOf('/') + 1));
           return write(
                   path,
                   name.matches() ? name.group(1) + "-copy" : "snap-copy",
-                  to -> AvroFiles.rewrite(tree.list(ReachedFile.list(row)), to, this::moveManifest))
+                  to -> AvroFiles.rewrite(tree.list(CopyRow.list(row)), to, this::moveManifest))
               .iterator();
         });
   }
@@ -292,7 +291,7 @@ final class CopyTasks implements Serializable {
   }
 
   private ByteBuffer keyMetadata(StagedFile file) {
-    return new KeyOfList(file.target(), file.key().keyId()).decryptKeyMetadata(ofStaged);
+    return new KeyedFile(file.target(), file.key().keyId()).decryptKeyMetadata(ofStaged);
   }
 
   // ---- helpers
@@ -330,26 +329,26 @@ final class CopyTasks implements Serializable {
 
   /** Works on manifests of which neighbours are of one manifest list. */
   private Iterator<Row> ofManifests(Iterator<Row> manifests, OfManifest work) {
-    return new Grouped<>(
+    return new GroupIterator<>(
         manifests,
-        (first, next) -> ReachedFile.list(first) == ReachedFile.list(next),
+        (first, next) -> CopyRow.list(first) == CopyRow.list(next),
         group -> {
           Map<String, ManifestFile> listed =
-              tree.manifests(ReachedFile.list(group.get(0)), paths(group));
-          return Grouped.each(
+              tree.manifests(CopyRow.list(group.get(0)), paths(group));
+          return GroupIterator.each(
               group.iterator(),
               row -> {
                 try {
-                  return work.apply(row, listed.get(ReachedFile.path(row)));
+                  return work.apply(row, listed.get(CopyRow.path(row)));
                 } catch (IOException e) {
-                  throw new UncheckedIOException("Cannot read " + ReachedFile.path(row), e);
+                  throw new UncheckedIOException("Cannot read " + CopyRow.path(row), e);
                 }
               });
         });
   }
 
   private static Set<String> paths(List<Row> group) {
-    return group.stream().map(ReachedFile::path).collect(Collectors.toUnmodifiableSet());
+    return group.stream().map(CopyRow::path).collect(Collectors.toUnmodifiableSet());
   }
 
   /** Null also when files of this format version have no such field. */

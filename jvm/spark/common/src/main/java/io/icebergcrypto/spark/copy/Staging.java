@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark.copy;
 
 import io.icebergcrypto.io.TableFileIO;
-import io.icebergcrypto.lifecycle.copy.MovedPaths;
+import io.icebergcrypto.lifecycle.PathMapping;
 import io.icebergcrypto.metadata.Listing;
 import java.io.BufferedWriter;
 import java.io.IOException;
@@ -24,12 +24,12 @@ final class Staging {
   private static final String FILE_LIST = "file-list"; // as Iceberg's action names it
 
   private final FileIO io;
-  private final MovedPaths paths;
+  private final PathMapping paths;
   private final String folder;
   private final String run;
   private final List<String> written = new ArrayList<>();
 
-  private Staging(FileIO io, MovedPaths paths, String folder, String run) {
+  private Staging(FileIO io, PathMapping paths, String folder, String run) {
     this.io = io;
     this.paths = paths;
     this.folder = folder;
@@ -46,7 +46,7 @@ final class Staging {
     String folder =
         request.stagingLocation() == null
             ? table.operations().metadataFileLocation("copy-table-staging-" + run)
-            : MovedPaths.withoutSlash(request.stagingLocation());
+            : PathMapping.withoutSlash(request.stagingLocation());
     Staging staging = new Staging(table.io(), request.paths(), folder, run);
     if (request.stagingLocation() != null && staging.hasFileList()) {
       throw CopyRequest.invalid(

@@ -13,7 +13,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.KeyRegisteringManager;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.call.Causes;
-import io.icebergcrypto.lifecycle.copy.CopiedMetadata;
+import io.icebergcrypto.lifecycle.CopyMetadata;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
 import io.icebergcrypto.spark.verify.scan.FileSet;
@@ -121,7 +121,7 @@ public final class TableCopy {
       throw new NotSupportedException(
               "nothing was written: it is not a table with metadata of its own",
               "Give the table, without the name of a metadata table behind it.")
-          .inTable(catalog.fullName(identifier));
+          .inTable(catalog.context().fullName(identifier));
     }
 
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
@@ -129,7 +129,7 @@ public final class TableCopy {
     try {
       TableMetadata metadata = table.operations().refresh();
       request.check(table.name(), metadata);
-      CopiedMetadata.check(table.name(), metadata, request.paths());
+      CopyMetadata.check(table.name(), metadata, request.paths());
       CopyRequest.Start start = request.start(table, metadata);
       copy = new TableCopy(spark, catalog, table, metadata, request, start);
       return copy.run(start);
@@ -171,15 +171,15 @@ public final class TableCopy {
     return Kek.newest(metadata)
         .filter(newest -> Kek.lives(newest, System.currentTimeMillis()))
         .filter(newest -> newest.encryptedById().equals(keyId))
-        .orElseGet(() -> Kek.make(table.name(), metadata, keyId, catalog.kms()));
+        .orElseGet(() -> Kek.make(table.name(), metadata, keyId, catalog.context().kms()));
   }
 
   private Result run(CopyRequest.Start start) {
     checkKms();
-    FileSet allLists = FileSet.few(spark, listRows(), ReachedFile.SCHEMA);
+    FileSet allLists = FileSet.few(spark, listRows(), CopyRow.SCHEMA);
     FileSet manifests = cache(reached(allLists, "manifest lists", spread(), CopyTasks::manifests));
     FileSet files = cache(reached(manifests, "manifests", byList(), CopyTasks::files));
-    FileSet vectors = files.where(functions.col("is_rewritten"), ReachedFile::isRewritten);
+    FileSet vectors = files.where(functions.col("is_rewritten"), CopyRow::isRewritten);
     List<StagedFile> deletes =
         written(vectors, "deletion vectors", List.of(), byManifest(), CopyTasks::rewriteDeletes);
     List<StagedFile> newManifests =
@@ -191,7 +191,7 @@ public final class TableCopy {
     if (request.createFileList()) {
       FileSet data =
           files.where(
-              functions.not(functions.col("is_rewritten")), row -> !ReachedFile.isRewritten(row));
+              functions.not(functions.col("is_rewritten")), row -> !CopyRow.isRewritten(row));
       fileList =
           staging.writeFileList(
               list -> {
@@ -199,7 +199,7 @@ public final class TableCopy {
                     .select("path")
                     .toLocalIterator()
                     .forEachRemaining(row -> list.copied(row.getString(0)));
-                CopiedMetadata.statistics(metadata).stream()
+                CopyMetadata.statistics(metadata).stream()
                     .filter(path -> !start.statistics().contains(path))
                     .forEach(list::copied);
                 deletes.forEach(list::staged);
@@ -218,7 +218,7 @@ public final class TableCopy {
   private List<Row> listRows() {
     List<Row> rows = new ArrayList<>();
     for (ReachableFile list : lists) {
-      rows.add(ReachedFile.of(list.path(), true, rows.size(), null, 0, null));
+      rows.add(CopyRow.of(list.path(), true, rows.size(), null, 0, null));
     }
 
     return rows;
@@ -234,17 +234,18 @@ public final class TableCopy {
   private String writeMetadata(List<StagedFile> newLists) {
     Map<String, StagedFile> bySource = new HashMap<>();
     newLists.forEach(list -> bySource.put(list.source(), list));
-    Map<Long, CopiedMetadata.ManifestList> lists = new HashMap<>();
+    Map<Long, CopyMetadata.ManifestList> lists = new HashMap<>();
     for (Snapshot snapshot : metadata.snapshots()) {
       StagedFile list = bySource.get(snapshot.manifestListLocation());
-      lists.put(snapshot.snapshotId(), new CopiedMetadata.ManifestList(list.target(), list.key()));
+      lists.put(snapshot.snapshotId(), new CopyMetadata.ManifestList(list.target(), list.key()));
     }
 
     String file = metadataFile();
-    TableMetadata copied = CopiedMetadata.of(metadata, request.paths(), kek, lists);
+    TableMetadata copied = CopyMetadata.of(metadata, request.paths(), kek, lists);
     staging.wrote(plan.staged(file));
     TableMetadataParser.write(
-        catalog.signedFor(table, file, copied), table.io().newOutputFile(plan.staged(file)));
+        catalog.context().signedFor(table, file, copied),
+        table.io().newOutputFile(plan.staged(file)));
     return file;
   }
 
@@ -258,8 +259,7 @@ public final class TableCopy {
 
   /** What a step finds, each file once. */
   private FileSet reached(FileSet files, String what, Division division, CopyTasks.Step step) {
-    FileSet found =
-        cache(on(files, "reads " + what, List.of(), division, step, ReachedFile.SCHEMA));
+    FileSet found = cache(on(files, "reads " + what, List.of(), division, step, CopyRow.SCHEMA));
     return jobs.distinct(checked(found));
   }
 
@@ -325,9 +325,9 @@ public final class TableCopy {
   /** Refuses what cannot be copied. */
   private FileSet checked(FileSet files) {
     Row worst = files.greatestOrNull("problem");
-    CopyProblem problem = worst == null ? null : ReachedFile.problemOrNull(worst);
+    CopyProblem problem = worst == null ? null : CopyRow.problemOrNull(worst);
     if (problem != null) {
-      throw problem.refusal(table.name(), ReachedFile.path(worst), request.paths());
+      throw problem.refusal(table.name(), CopyRow.path(worst), request.paths());
     }
 
     return files;

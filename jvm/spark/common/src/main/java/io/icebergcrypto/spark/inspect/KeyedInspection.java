@@ -13,9 +13,9 @@ import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.format.FileInspection;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
-import io.icebergcrypto.spark.verify.CheckedFile;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.FileCheck;
+import io.icebergcrypto.spark.verify.FileResult;
 import io.icebergcrypto.spark.verify.deep.FileKey;
 import java.io.IOException;
 import java.io.InputStream;
@@ -76,7 +76,7 @@ public final class KeyedInspection {
    */
   public static KeyedInspection ofTable(
       EncryptedCatalog catalog, TableIdentifier identifier, String path) {
-    BaseTable plain = catalog.unchecked(identifier);
+    BaseTable plain = catalog.context().unchecked(identifier);
     BaseTable table = EncryptedTable.forAudit((BaseTable) catalog.loadTable(identifier), List.of());
     KnownFile file = FileSearch.find(table, path);
     return new KeyedInspection(
@@ -140,7 +140,7 @@ public final class KeyedInspection {
    */
   public Map<String, Object> check(String decryptTo) {
     FileInspection inspection = FileInspector.inspect(stored);
-    CheckedFile checked =
+    FileResult checked =
         new FileCheck(Depth.DEEP).check(kind, format, stored, expectedLength, keyMetadata);
     boolean noLength = checked.code() == ProblemCode.NO_LENGTH; // and nothing else
     if (checked.problem() != null && !noLength) {
@@ -158,7 +158,7 @@ public final class KeyedInspection {
     return found;
   }
 
-  private IcebergCryptoException error(CheckedFile checked) {
+  private IcebergCryptoException error(FileResult checked) {
     if (checked.unchecked()) {
       return new IcebergCryptoException(
           String.format("%s could not be checked: %s", stored.location(), checked.words()),

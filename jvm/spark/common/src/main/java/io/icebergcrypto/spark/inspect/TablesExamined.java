@@ -7,7 +7,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.diagnosis.Finding;
 import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.audit.diagnosis.TableDiagnosis;
-import io.icebergcrypto.catalog.OurCatalog;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.spark.table.CatalogTables;
 import io.icebergcrypto.spark.table.CatalogTables.Listed;
 import io.icebergcrypto.spark.table.EachTable;
@@ -140,7 +140,7 @@ public final class TablesExamined {
 
   /** The Iceberg catalog below Spark's, without a cache in front; null: it is none of Iceberg's. */
   private static Catalog catalog(CatalogPlugin plugin) {
-    Catalog ours = OurCatalog.encryptedOrNull(plugin);
+    Catalog ours = EngineCatalog.encryptedOrNull(plugin);
     return ours == null && plugin instanceof HasIcebergCatalog stock
         ? stock.icebergCatalog()
         : ours;

@@ -1,6 +1,6 @@
 package io.icebergcrypto.spark.migrate;
 
-import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
+import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.Version;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -31,7 +31,7 @@ final class CopyManifests {
   private static final int FORMAT_VERSION = 3;
   private static final Long ANY_SNAPSHOT = 1L; // Iceberg reads no manifest without one
 
-  private final Map<CopiedGroup, CopiedGroup> made = new HashMap<>();
+  private final Map<LoggedGroup, LoggedGroup> made = new HashMap<>();
 
   /** Writes a manifest that no snapshot has yet. */
   static ManifestFile write(BaseTable target, String path, int specId, List<DataFile> files) {
@@ -48,7 +48,7 @@ final class CopyManifests {
   }
 
   /** The files that a group's manifest lists, in order, used or not. */
-  static List<DataFile> files(BaseTable target, CopiedGroup group) {
+  static List<DataFile> files(BaseTable target, LoggedGroup group) {
     List<DataFile> files = new ArrayList<>();
     for (ManifestFile manifest : group.manifests()) {
       ManifestFile readable =
@@ -69,8 +69,8 @@ final class CopyManifests {
    *
    * @param target the table to be
    */
-  Map<Version, List<CopiedGroup>> of(BaseTable target, Map<Version, List<CopiedGroup>> versions) {
-    Map<Version, List<CopiedGroup>> all = new LinkedHashMap<>();
+  Map<Version, List<LoggedGroup>> of(BaseTable target, Map<Version, List<LoggedGroup>> versions) {
+    Map<Version, List<LoggedGroup>> all = new LinkedHashMap<>();
     versions.forEach(
         (version, groups) ->
             all.put(
@@ -81,7 +81,7 @@ final class CopyManifests {
     return all;
   }
 
-  private static CopiedGroup ofUsed(BaseTable target, CopiedGroup group) {
+  private static LoggedGroup ofUsed(BaseTable target, LoggedGroup group) {
     List<DataFile> listed = files(target, group);
     List<DataFile> used =
         IntStream.range(0, listed.size()).filter(group::has).mapToObj(listed::get).toList();
@@ -98,12 +98,12 @@ final class CopyManifests {
    *
    * @param versions what {@link #of} gave; none when nothing was committed
    */
-  List<String> unused(Map<Version, List<CopiedGroup>> versions) {
+  List<String> unused(Map<Version, List<LoggedGroup>> versions) {
     Set<String> used = paths(versions.values().stream().flatMap(List::stream));
     return paths(made.values().stream()).stream().filter(path -> !used.contains(path)).toList();
   }
 
-  private static Set<String> paths(Stream<CopiedGroup> groups) {
+  private static Set<String> paths(Stream<LoggedGroup> groups) {
     return groups
         .flatMap(group -> group.manifests().stream())
         .map(ManifestFile::path)

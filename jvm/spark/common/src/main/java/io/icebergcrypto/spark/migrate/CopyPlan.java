@@ -1,6 +1,6 @@
 package io.icebergcrypto.spark.migrate;
 
-import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
+import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.Unit;
 import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
 import io.icebergcrypto.lifecycle.encrypt.Version;
@@ -29,7 +29,7 @@ final class CopyPlan {
   private final TableMetadata base;
   private final List<Version> versions;
   private final Map<Unit, Share> units = new HashMap<>();
-  private final Map<Version, List<CopiedGroup>> groups = new LinkedHashMap<>();
+  private final Map<Version, List<LoggedGroup>> groups = new LinkedHashMap<>();
   private long files;
   private long bytes;
   private long filesLeft;
@@ -47,7 +47,7 @@ final class CopyPlan {
 
   /** Copies files together; null: enough was copied. */
   interface Copier {
-    CopiedGroup copy(BaseTable source, int specId, FileFormat format, List<FileScanTask> files);
+    LoggedGroup copy(BaseTable source, int specId, FileFormat format, List<FileScanTask> files);
   }
 
   /**
@@ -55,7 +55,7 @@ final class CopyPlan {
    *
    * @param copied what was copied before; copies of files that are gone are not used
    */
-  CopyPlan(SourceViews views, String name, TableMetadata base, List<CopiedGroup> copied) {
+  CopyPlan(SourceViews views, String name, TableMetadata base, List<LoggedGroup> copied) {
     this.views = views;
     this.base = base;
     List<Version> all = new ArrayList<>(Version.distinct(Version.byRef(name, base)));
@@ -94,7 +94,7 @@ final class CopyPlan {
   /**
    * What each version has of the groups, once all is copied; the same for versions that share it.
    */
-  Map<Version, List<CopiedGroup>> groups() {
+  Map<Version, List<LoggedGroup>> groups() {
     return groups;
   }
 
@@ -146,14 +146,14 @@ final class CopyPlan {
   }
 
   private void copy(Copier copier, BaseTable source, Kind kind, List<FileScanTask> tasks) {
-    CopiedGroup group = copier.copy(source, kind.specId(), kind.format(), tasks);
+    LoggedGroup group = copier.copy(source, kind.specId(), kind.format(), tasks);
     if (group != null) {
       use(group);
     }
   }
 
   /** Each copy stands for its unit in the versions that have it. */
-  private void use(CopiedGroup group) {
+  private void use(LoggedGroup group) {
     long suited = suited(group);
     Map<Long, List<UnitCopy>> byVersions = new LinkedHashMap<>();
     for (UnitCopy copy : group.copies()) {
@@ -167,7 +167,7 @@ final class CopyPlan {
 
     byVersions.forEach(
         (bits, copies) -> {
-          CopiedGroup part = group.with(copies);
+          LoggedGroup part = group.with(copies);
           for (int i = 0; i < versions.size(); i++) {
             if ((bits & 1L << i) != 0) {
               groups.get(versions.get(i)).add(part);
@@ -176,7 +176,7 @@ final class CopyPlan {
         });
   }
 
-  private long suited(CopiedGroup group) {
+  private long suited(LoggedGroup group) {
     long bits = 0;
     if (base.schemasById().containsKey(group.schemaId())) {
       for (int i = 0; i < versions.size(); i++) {

@@ -3,16 +3,16 @@ package io.icebergcrypto.spark.migrate;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
-import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
+import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
 import io.icebergcrypto.spark.table.Progress;
-import io.icebergcrypto.spark.verify.CheckedFile;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.FileCheck;
+import io.icebergcrypto.spark.verify.FileResult;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
-import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.GroupIterator;
 import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.io.IOException;
@@ -75,7 +75,7 @@ record CopyProof(SparkSession spark, String name) {
    *
    * @param target a table to be, which is changed
    */
-  void prove(BaseTable source, BaseTable target, CopiedGroup group, List<FileScanTask> files) {
+  void prove(BaseTable source, BaseTable target, LoggedGroup group, List<FileScanTask> files) {
     Snapshot snapshot = append(target, List.of(group));
     try {
       requireOk(target, Depth.DEEP, new Progress(spark.sparkContext()));
@@ -121,14 +121,14 @@ record CopyProof(SparkSession spark, String name) {
    * @param storage gives stored bytes
    * @param target a table to be
    */
-  List<CopiedGroup> present(FileIO storage, BaseTable target, List<CopiedGroup> groups) {
-    List<CopiedGroup> present = new ArrayList<>();
-    Map<CopiedGroup, List<DataFile>> some = new IdentityHashMap<>();
+  List<LoggedGroup> present(FileIO storage, BaseTable target, List<LoggedGroup> groups) {
+    List<LoggedGroup> present = new ArrayList<>();
+    Map<LoggedGroup, List<DataFile>> some = new IdentityHashMap<>();
     int files = 0;
     Broadcast<Storage> io =
         JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(new Storage(storage));
     try {
-      for (CopiedGroup group : groups) {
+      for (LoggedGroup group : groups) {
         List<DataFile> listed = listed(target, group);
         if (listed == null) {
           continue;
@@ -151,7 +151,7 @@ record CopyProof(SparkSession spark, String name) {
   }
 
   /** The files of a group; null when the list itself is gone. */
-  private List<DataFile> listed(BaseTable target, CopiedGroup group) {
+  private List<DataFile> listed(BaseTable target, LoggedGroup group) {
     try {
       return CopyManifests.files(target, group);
     } catch (NotFoundException | TamperedException e) {
@@ -160,8 +160,8 @@ record CopyProof(SparkSession spark, String name) {
     }
   }
 
-  private List<CopiedGroup> present(
-      Broadcast<Storage> io, Map<CopiedGroup, List<DataFile>> groups) {
+  private List<LoggedGroup> present(
+      Broadcast<Storage> io, Map<LoggedGroup, List<DataFile>> groups) {
     List<Row> files = new ArrayList<>();
     groups
         .values()
@@ -175,7 +175,8 @@ record CopyProof(SparkSession spark, String name) {
                                 CopyPlan.name(file.format()),
                                 file.fileSizeInBytes()))));
     int tasks = Math.max(1, Math.min(files.size(), spark.sparkContext().defaultParallelism()));
-    MapPartitionsFunction<Row, Row> look = rows -> Grouped.each(rows, row -> look(io.value(), row));
+    MapPartitionsFunction<Row, Row> look =
+        rows -> GroupIterator.each(rows, row -> look(io.value(), row));
     List<Row> gone =
         spark
             .createDataFrame(files, FILES)
@@ -207,7 +208,7 @@ record CopyProof(SparkSession spark, String name) {
   /** What is wrong with a file, if anything is. */
   private static Iterator<Row> look(Storage storage, Row file) {
     InputFile stored = storage.io().newInputFile(file.getString(0));
-    CheckedFile found =
+    FileResult found =
         new FileCheck(Depth.MAGIC).check(FileKind.DATA, file.getString(1), stored, -1, null);
     if (found.problem() == null && found.length() == file.getLong(2)) {
       return Collections.emptyIterator();
@@ -220,7 +221,7 @@ record CopyProof(SparkSession spark, String name) {
     return List.of(RowFactory.create(file.getString(0), words, found.unchecked())).iterator();
   }
 
-  private static List<UnitCopy> left(CopiedGroup group, List<DataFile> files, Set<String> gone) {
+  private static List<UnitCopy> left(LoggedGroup group, List<DataFile> files, Set<String> gone) {
     return group.copies().stream()
         .filter(
             copy ->
@@ -229,7 +230,7 @@ record CopyProof(SparkSession spark, String name) {
         .toList();
   }
 
-  private static Snapshot append(BaseTable target, List<CopiedGroup> groups) {
+  private static Snapshot append(BaseTable target, List<LoggedGroup> groups) {
     AppendFiles append = target.newFastAppend();
     groups.forEach(group -> group.manifests().forEach(append::appendManifest));
     append.commit();

@@ -1,6 +1,6 @@
 package io.icebergcrypto.spark.migrate;
 
-import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
+import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.Unit;
 import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
 import java.util.ArrayList;
@@ -47,7 +47,7 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target, int las
    * @param units what the files are, with their delete files
    * @param manifest where to write the manifest, which no snapshot has yet
    */
-  CopiedGroup copy(
+  LoggedGroup copy(
       int specId, FileFormat format, List<FileScanTask> files, List<Unit> units, String manifest) {
     List<List<DataFile>> written = new ArrayList<>();
     if (target.locationProvider().newDataLocation(ANY_NAME).endsWith(ANY_NAME)) {
@@ -65,7 +65,7 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target, int las
       all.addAll(own);
     }
 
-    return new CopiedGroup(
+    return new LoggedGroup(
         source.schema().schemaId(),
         lastColumnId,
         copies,

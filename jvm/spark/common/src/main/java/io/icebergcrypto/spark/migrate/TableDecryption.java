@@ -10,9 +10,9 @@ import io.icebergcrypto.cleanup.ProvenDeletion;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.lifecycle.KeyIdChange;
-import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
 import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
 import io.icebergcrypto.lifecycle.encrypt.EncryptedSnapshots;
+import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.lifecycle.encrypt.Version;
@@ -67,10 +67,10 @@ public final class TableDecryption {
   private final BaseTable table;
   private final BaseTable behind;
   private final Progress progress;
-  private final List<CopiedGroup> copied = new ArrayList<>();
+  private final List<LoggedGroup> copied = new ArrayList<>();
   private final SourceViews views = this::view;
   private final CopyManifests manifests = new CopyManifests();
-  private Map<Version, List<CopiedGroup>> kept = Map.of(); // those that the commit has
+  private Map<Version, List<LoggedGroup>> kept = Map.of(); // those that the commit has
   private final Map<String, String> left = new TreeMap<>(); // plaintext, and why it is not deleted
   private boolean inUse = false; // the copy, or perhaps: a commit may get through without an answer
 
@@ -84,7 +84,7 @@ public final class TableDecryption {
     this.catalog = catalog;
     this.identifier = identifier;
     this.table = table;
-    this.behind = catalog.unchecked(identifier);
+    this.behind = catalog.context().unchecked(identifier);
     this.progress = progress;
   }
 
@@ -107,7 +107,7 @@ public final class TableDecryption {
       throw new NotSupportedException(
               "it is not a table with metadata of its own",
               "Give the table, without the name of a metadata table behind it.")
-          .inTable(catalog.fullName(identifier));
+          .inTable(catalog.context().fullName(identifier));
     }
 
     check(catalog, table, allowPlaintext);
@@ -144,7 +144,7 @@ public final class TableDecryption {
           .inTable(table.name());
     }
 
-    if (catalog.requiresEncryption()) {
+    if (catalog.context().settings().encryptionRequired()) {
       throw new InvalidConfigurationException(
               String.format(
                   "it is encrypted, and the catalog has %s=true or %s=refuse",
@@ -197,7 +197,7 @@ public final class TableDecryption {
           FILES_PER_GROUP,
           (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
       BaseTable target = view(form, base.currentSchemaId());
-      Map<Version, List<CopiedGroup>> groups = manifests.of(target, plan.groups());
+      Map<Version, List<LoggedGroup>> groups = manifests.of(target, plan.groups());
       BaseTable next =
           EncryptedSnapshots.make(catalog, table.name(), behind.operations(), base, form, groups);
       try {
@@ -241,7 +241,7 @@ public final class TableDecryption {
             .toList());
   }
 
-  private CopiedGroup copy(
+  private LoggedGroup copy(
       CopyPlan plan,
       BaseTable source,
       TableMetadata form,
@@ -250,7 +250,7 @@ public final class TableDecryption {
       List<FileScanTask> files) {
     BaseTable target = view(form, source.schema().schemaId());
     String manifest = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
-    CopiedGroup group =
+    LoggedGroup group =
         new GroupCopy(spark, source, target, form.lastColumnId())
             .copy(
                 WritableSpec.of(form, source.schema(), specId),
@@ -281,7 +281,9 @@ public final class TableDecryption {
   /** The table as metadata says, which may be encrypted, with one of its schemas. */
   private BaseTable view(TableMetadata metadata, int schemaId) {
     TableMetadata withSchema = EncryptedForm.withSchema(metadata, schemaId);
-    return catalog.uncommitted(new MetadataInMemory(behind.operations(), withSchema), table.name());
+    return catalog
+        .context()
+        .uncommitted(new MetadataInMemory(behind.operations(), withSchema), table.name());
   }
 
   private Map<String, Object> result(TableMetadata base, CopyPlan plan) {
@@ -345,10 +347,10 @@ public final class TableDecryption {
   }
 
   /** Deletes a copy that this run has made, and its manifest; but no file that a version has. */
-  private void delete(CopiedGroup group, Collection<List<CopiedGroup>> versions) {
+  private void delete(LoggedGroup group, Collection<List<LoggedGroup>> versions) {
     TableMetadata base = behind.operations().current(); // asks no KMS, which may be away
     BaseTable target = view(PlaintextForm.of(base), base.currentSchemaId());
-    List<CopiedGroup> used =
+    List<LoggedGroup> used =
         versions.stream()
             .flatMap(List::stream)
             .filter(part -> part.manifests().equals(group.manifests()))

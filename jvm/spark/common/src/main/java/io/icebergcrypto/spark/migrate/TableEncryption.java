@@ -7,10 +7,10 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.lifecycle.KeyIdChange;
-import io.icebergcrypto.lifecycle.encrypt.CopiedGroup;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
 import io.icebergcrypto.lifecycle.encrypt.EncryptedSnapshots;
+import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
 import io.icebergcrypto.lifecycle.encrypt.Version;
@@ -66,7 +66,7 @@ public final class TableEncryption {
   private final long kmsCallsBefore;
   private EncryptedKey kek;
   private final CopyManifests manifests = new CopyManifests();
-  private Map<Version, List<CopiedGroup>> kept = Map.of(); // those that the commit has
+  private Map<Version, List<LoggedGroup>> kept = Map.of(); // those that the commit has
   private final Set<String> proven = new HashSet<>(); // groups, and the version they were read in
   private boolean verified = false;
   private boolean looked = false; // whether the copies of earlier calls are still there
@@ -98,7 +98,7 @@ public final class TableEncryption {
    * @throws IcebergCryptoException a refusal, or an error of the KMS or of the commit: the table is
    *     as it was. Another call goes on where this one was
    */
-  public static EncryptedInPlace run(
+  public static EncryptionReport run(
       SparkSession spark,
       EncryptedCatalog catalog,
       TableIdentifier identifier,
@@ -134,19 +134,19 @@ public final class TableEncryption {
     }
   }
 
-  private EncryptedInPlace planned() {
+  private EncryptionReport planned() {
     TableMetadata base = plaintext.refreshed();
     lookForCopies(base);
     CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
-    return EncryptedInPlace.planned(plaintext, base, plan, !log.keks().isEmpty(), spark);
+    return EncryptionReport.planned(plaintext, base, plan, !log.keks().isEmpty(), spark);
   }
 
-  private EncryptedInPlace run() {
+  private EncryptionReport run() {
     for (int round = 1; ; round++) {
       CancelledException.check();
       TableMetadata base = plaintext.refreshed();
       try {
-        EncryptedInPlace done = round(base);
+        EncryptionReport done = round(base);
         if (done != null) {
           return done;
         }
@@ -193,7 +193,7 @@ public final class TableEncryption {
    * Copies what is missing, checks all of it, and commits; null: another commit came first. When
    * enough was copied for one call, it ends after that.
    */
-  private EncryptedInPlace round(TableMetadata base) {
+  private EncryptionReport round(TableMetadata base) {
     TableMetadata form = EncryptedForm.of(base, plaintext.keyId(), keks(base));
     lookForCopies(base);
     begin("planning", 0, 0);
@@ -209,7 +209,7 @@ public final class TableEncryption {
         (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
     plan.countLeft();
     if (plan.filesLeft() > 0) {
-      return EncryptedInPlace.begun(
+      return EncryptionReport.begun(
           plaintext, base, plan, copiedFiles, kmsCalls() - kmsCallsBefore);
     }
 
@@ -219,7 +219,7 @@ public final class TableEncryption {
     boolean keep = false;
     boolean committed = false;
     try {
-      Map<Version, List<CopiedGroup>> groups = manifests.of(target(form), plan.groups());
+      Map<Version, List<LoggedGroup>> groups = manifests.of(target(form), plan.groups());
       next =
           EncryptedSnapshots.make(
               plaintext.catalog(),
@@ -243,7 +243,7 @@ public final class TableEncryption {
       committed = true; // whatever a server shows from now on, of a replica that lags, say
       KeyIdChange.requireEncrypted(plaintext.catalog(), plaintext.identifier(), base);
       log.delete();
-      return EncryptedInPlace.done(
+      return EncryptionReport.done(
           plaintext,
           base,
           plan,
@@ -277,14 +277,15 @@ public final class TableEncryption {
       List<EncryptedKey> before = log.keks();
       this.kek =
           before.isEmpty()
-              ? Kek.make(plaintext.name(), base, plaintext.keyId(), plaintext.catalog().kms())
+              ? Kek.make(
+                  plaintext.name(), base, plaintext.keyId(), plaintext.catalog().context().kms())
               : before.get(before.size() - 1);
     }
 
     return List.of(kek);
   }
 
-  private CopiedGroup copy(
+  private LoggedGroup copy(
       CopyPlan plan,
       BaseTable source,
       TableMetadata form,
@@ -296,7 +297,7 @@ public final class TableEncryption {
     }
 
     BaseTable target = target(EncryptedForm.withSchema(form, source.schema().schemaId()));
-    CopiedGroup group =
+    LoggedGroup group =
         new GroupCopy(spark, source, target, form.lastColumnId())
             .copy(
                 WritableSpec.of(form, source.schema(), specId),
@@ -318,11 +319,11 @@ public final class TableEncryption {
 
   private BaseTable target(TableMetadata metadata) {
     TableOperations ops = new MetadataInMemory(plaintext.table().operations(), metadata);
-    return plaintext.catalog().uncommitted(ops, plaintext.name());
+    return plaintext.catalog().context().uncommitted(ops, plaintext.name());
   }
 
   private long kmsCalls() {
-    KmsMetrics metrics = plaintext.catalog().kms().metrics();
+    KmsMetrics metrics = plaintext.catalog().context().kms().metrics();
     return metrics.wrapCalls() + metrics.unwrapCalls();
   }
 
@@ -345,7 +346,7 @@ public final class TableEncryption {
    * made; once more where a version reads them with another schema than they were copied with, or
    * than the current one, with which their manifests are written.
    */
-  private void prove(TableMetadata base, BaseTable next, Map<Version, List<CopiedGroup>> groups) {
+  private void prove(TableMetadata base, BaseTable next, Map<Version, List<LoggedGroup>> groups) {
     if (!verified) {
       proof.requireOk(next, Depth.STRUCTURE, progress);
       this.verified = true;
@@ -357,10 +358,10 @@ public final class TableEncryption {
   }
 
   private void compare(
-      TableMetadata base, BaseTable next, String ref, Version version, List<CopiedGroup> groups) {
+      TableMetadata base, BaseTable next, String ref, Version version, List<LoggedGroup> groups) {
     TableMetadata copied = next.operations().current();
     Snapshot made = copied.snapshot(copied.ref(ref).snapshotId());
-    long rows = groups.stream().mapToLong(CopiedGroup::rows).sum();
+    long rows = groups.stream().mapToLong(LoggedGroup::rows).sum();
     proof.requireRows(ref, rows, rowsOf(made));
     int schemaId = version.schemaId();
     List<String> unproven =

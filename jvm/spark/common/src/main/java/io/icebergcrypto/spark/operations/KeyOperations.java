@@ -6,7 +6,7 @@ import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
 import io.icebergcrypto.audit.diagnosis.KeyEntry;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.OurCatalog;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
@@ -95,14 +95,14 @@ final class KeyOperations {
                   "check_key",
                   "catalog STRING NOT NULL, key_id STRING NOT NULL",
                   call -> {
-                    named(call).kms().check(call.text("key_id"));
+                    named(call).context().kms().check(call.text("key_id"));
                     return Answer.value(null);
                   })
               .onDriver(),
           Operation.call(
               "kms_metrics",
               "catalog STRING NOT NULL",
-              call -> Answer.value(named(call).kms().snapshot())),
+              call -> Answer.value(named(call).context().kms().snapshot())),
           Operation.call(
                   "check_report",
                   "catalog STRING NOT NULL, key_id STRING, document STRING NOT NULL",
@@ -111,8 +111,8 @@ final class KeyOperations {
                     DocumentSignature.check(
                         call.text("document"),
                         call.text("key_id"),
-                        catalog.allowedKeyIds(),
-                        catalog.kms());
+                        catalog.context().allowedKeyIds(),
+                        catalog.context().kms());
                     return Answer.value(null);
                   })
               .onDriver());
@@ -148,9 +148,10 @@ final class KeyOperations {
 
   /** The KMS that a catalog is set up with. */
   private static CachingKmsClient former(Call call, String from) {
-    EncryptedCatalog catalog = OurCatalog.encryptedOrNull(TableNames.catalog(call.spark(), from));
+    EncryptedCatalog catalog =
+        EngineCatalog.encryptedOrNull(TableNames.catalog(call.spark(), from));
     if (catalog != null) {
-      return catalog.kms();
+      return catalog.context().kms();
     }
 
     throw new NotSupportedException(

@@ -77,10 +77,10 @@ final class ManyTables {
         id -> {
           if (call.target() != Target.NONE) {
             // who sends SQL is to try no other key
-            catalog.allowedKeyIds().checkNew(call.text("name"), id);
+            catalog.context().allowedKeyIds().checkNew(call.text("name"), id);
           }
 
-          return catalog.kms().wrappingVersion(id);
+          return catalog.context().kms().wrappingVersion(id);
         });
   }
 

@@ -1,13 +1,13 @@
 package io.icebergcrypto.spark.operations;
 
 import io.icebergcrypto.audit.diagnosis.Finding;
-import io.icebergcrypto.cleanup.PurgedFiles;
+import io.icebergcrypto.cleanup.PurgeResult;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
 import io.icebergcrypto.spark.migrate.TableDecryption;
 import io.icebergcrypto.spark.migrate.TableEncryption;
 import io.icebergcrypto.spark.migrate.purge.PlaintextPurge;
 import io.icebergcrypto.spark.migrate.purge.PurgeOptions;
-import io.icebergcrypto.spark.migrate.purge.Purged;
+import io.icebergcrypto.spark.migrate.purge.PurgeReport;
 import io.icebergcrypto.spark.rewrite.TableReencryption;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -103,6 +103,7 @@ final class TableOperations {
               "authenticated_table STRING NOT NULL",
               call -> {
                 call.catalog()
+                    .context()
                     .authenticateMetadata(
                         call.table(), call.text("metadata_file"), call.text("metadata_sha256"));
                 return Answer.row(Map.of("authenticated_table", call.text(Operation.TABLE)));
@@ -114,7 +115,7 @@ final class TableOperations {
               "deleted_files_count BIGINT NOT NULL, deleted_bytes BIGINT NOT NULL, folders_left"
                   + " STRING NOT NULL",
               call -> {
-                PurgedFiles purged = call.catalog().purgeWithoutKey(call.table());
+                PurgeResult purged = call.catalog().context().purgeWithoutKey(call.table());
                 return Answer.row(
                     Map.of(
                         "deleted_files_count",
@@ -138,7 +139,7 @@ final class TableOperations {
             call.texts("folders"),
             call.texts("keep"),
             call.flag("accept_missing"));
-    Purged purged =
+    PurgeReport purged =
         PlaintextPurge.run(call.spark(), call.catalog(), call.table(), options, call.progress());
     List<Map<String, Object>> rows = new ArrayList<>();
     boolean deleted = purged.committed();
@@ -156,7 +157,7 @@ final class TableOperations {
   }
 
   private static Map<String, Object> row(
-      Purged purged, String path, Long files, Long bytes, boolean deleted, String message) {
+      PurgeReport purged, String path, Long files, Long bytes, boolean deleted, String message) {
     Map<String, Object> row = new LinkedHashMap<>();
     row.put("table", purged.table());
     row.put("path", path);

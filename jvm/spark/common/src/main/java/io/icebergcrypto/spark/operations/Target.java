@@ -3,7 +3,7 @@ package io.icebergcrypto.spark.operations;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.OurCatalog;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.spark.table.TableNames;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -48,7 +48,7 @@ public record Target(
   }
 
   private static EncryptedCatalog encrypted(CatalogPlugin plugin) {
-    EncryptedCatalog ours = OurCatalog.encryptedOrNull(plugin);
+    EncryptedCatalog ours = EngineCatalog.encryptedOrNull(plugin);
     if (ours != null) {
       return ours;
     }
@@ -117,7 +117,7 @@ public record Target(
 
   /** The table's full name, quoted where SQL needs that. */
   String fullName() {
-    return catalog.fullName(table);
+    return catalog.context().fullName(table);
   }
 
   /** Has Spark load the table again. */

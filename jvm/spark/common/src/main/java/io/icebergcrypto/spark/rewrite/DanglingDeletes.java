@@ -31,7 +31,7 @@ final class DanglingDeletes {
    * Removes those of the main branch that were added up to a sequence number. What a commit that
    * comes between makes apply again stays.
    *
-   * @param table one of {@link KeptDeletes#in}: its commits are checked
+   * @param table one of {@link DeleteGuard#in}: its commits are checked
    */
   static void remove(Table table, long addedUpTo) {
     for (int round = 0; round < ROUNDS; round++) {

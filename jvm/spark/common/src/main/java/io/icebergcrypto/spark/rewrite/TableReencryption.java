@@ -79,7 +79,7 @@ public record TableReencryption(
       TableIdentifier identifier,
       Map<String, String> options,
       boolean dryRun) {
-    Table table = KeptDeletes.in(encrypted(catalog.loadTable(identifier)));
+    Table table = DeleteGuard.in(encrypted(catalog.loadTable(identifier)));
     check(table.name(), options);
     Snapshot start = table.currentSnapshot();
     LiveFiles before =

@@ -5,7 +5,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.OurCatalog;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import java.util.ArrayList;
@@ -68,7 +68,7 @@ public final class CatalogTables {
     this.spark = spark;
     this.catalog = catalog;
     this.namespace = namespace.toArray(String[]::new);
-    this.iceberg = OurCatalog.encryptedOrNull(catalog);
+    this.iceberg = EngineCatalog.encryptedOrNull(catalog);
   }
 
   /**

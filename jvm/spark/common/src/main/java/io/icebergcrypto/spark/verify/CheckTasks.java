@@ -2,7 +2,7 @@ package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.spark.table.Progress;
-import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.GroupIterator;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
@@ -37,7 +37,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
   /** Checks files that the table's metadata names, and reads what manifest lists list. */
   Iterator<Row> named(Iterator<Row> files) {
     FileCheck check = new FileCheck(depth, anyLength);
-    return Grouped.each(
+    return GroupIterator.each(
         files,
         file -> {
           TableTree tree = shared.value();
@@ -47,9 +47,9 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
 
           Supplier<ByteBuffer> key =
               () -> tree.keyMetadata(FileRow.path(file), FileRow.keyId(file));
-          CheckedFile found = checked(check, file, key);
+          FileResult found = checked(check, file, key);
           return FileRow.kind(file) == FileKind.MANIFEST_LIST
-              ? new OpenedFile(file, found, () -> manifests(file))
+              ? new ListingRows(file, found, () -> manifests(file))
               : one(FileRow.checked(file, found));
         });
   }
@@ -70,7 +70,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
   /** Checks manifests of which neighbours are of one manifest list, and reads what they list. */
   Iterator<Row> manifests(Iterator<Row> manifests) {
     FileCheck check = new FileCheck(depth, anyLength);
-    return new Grouped<>(
+    return new GroupIterator<>(
         manifests,
         CheckTasks::together,
         group -> {
@@ -81,7 +81,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
             return failed(group, e);
           }
 
-          return Grouped.each(
+          return GroupIterator.each(
               group.iterator(),
               row -> {
                 if (isGone(row)) {
@@ -89,8 +89,8 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
                 }
 
                 ManifestFile manifest = listed.get(FileRow.path(row));
-                CheckedFile found = checked(check, row, manifest::keyMetadata);
-                return new OpenedFile(row, found, () -> files(row, manifest));
+                FileResult found = checked(check, row, manifest::keyMetadata);
+                return new ListingRows(row, found, () -> files(row, manifest));
               });
         });
   }
@@ -110,10 +110,10 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
   Iterator<Row> files(Iterator<Row> files) {
     FileCheck check = new FileCheck(depth, anyLength);
     if (depth == Depth.MAGIC) {
-      return Grouped.each(files, file -> found(check, file, () -> null));
+      return GroupIterator.each(files, file -> found(check, file, () -> null));
     }
 
-    return new Grouped<>(
+    return new GroupIterator<>(
         files,
         CheckTasks::together,
         group -> {
@@ -124,7 +124,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
             return failed(group, e);
           }
 
-          return Grouped.each(
+          return GroupIterator.each(
               group.iterator(), file -> found(check, file, () -> keys.get(FileRow.path(file))));
         });
   }
@@ -151,8 +151,8 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
     }
   }
 
-  private CheckedFile checked(FileCheck check, Row file, Supplier<ByteBuffer> key) {
-    CheckedFile found;
+  private FileResult checked(FileCheck check, Row file, Supplier<ByteBuffer> key) {
+    FileResult found;
     try {
       ByteBuffer keyMetadata = depth == Depth.MAGIC ? null : key.get();
       found =

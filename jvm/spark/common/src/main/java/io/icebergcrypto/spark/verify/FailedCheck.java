@@ -39,8 +39,8 @@ final class FailedCheck {
   }
 
   /** What a failure to read what has a file's key says about the file. */
-  static CheckedFile of(long length, RuntimeException failure) {
-    return new CheckedFile(null, length, 0, problemOfWhatIsThere("", failure));
+  static FileResult of(long length, RuntimeException failure) {
+    return new FileResult(null, length, 0, problemOfWhatIsThere("", failure));
   }
 
   /**
@@ -79,12 +79,12 @@ final class FailedCheck {
    *
    * @param found what was found about the file itself
    */
-  static CheckedFile below(CheckedFile found, Throwable failure) {
+  static FileResult below(FileResult found, Throwable failure) {
     FileProblem problem =
         found.problem() == null
             ? problemOfWhatIsThere("what it lists cannot be read: ", failure)
             : new FileProblem(found.code(), found.words() + "; what it lists was not checked");
-    return new CheckedFile(found.magic(), found.length(), found.bytesRead(), problem);
+    return new FileResult(found.magic(), found.length(), found.bytesRead(), problem);
   }
 
   /** The same for a file that is there: its key, or what it lists, is what was not found. */

@@ -65,7 +65,7 @@ public final class FileCheck {
    * @param keyMetadata its key metadata, not encrypted, which is left as it is; null when the table
    *     has none. {@link Depth#MAGIC} needs none
    */
-  public CheckedFile check(
+  public FileResult check(
       FileKind kind, String format, InputFile stored, long expectedLength, ByteBuffer keyMetadata) {
     Result result = new Result(expectedLength);
     try {
@@ -255,8 +255,8 @@ public final class FileCheck {
       }
     }
 
-    CheckedFile checked() {
-      return new CheckedFile(magic, length, bytesRead, problem);
+    FileResult checked() {
+      return new FileResult(magic, length, bytesRead, problem);
     }
   }
 }

@@ -65,7 +65,7 @@ final class FileRow {
         new ReachableFile(FileKind.METADATA_FILE, version.path(), "json", -1L, null, false);
     return checked(
         of(file, -1),
-        new CheckedFile(magic, version.length(), Math.max(version.length(), 0), problem));
+        new FileResult(magic, version.length(), Math.max(version.length(), 0), problem));
   }
 
   /** A file found below another. */
@@ -76,7 +76,7 @@ final class FileRow {
   }
 
   /** What was found about a file. */
-  static Row checked(Row file, CheckedFile found) {
+  static Row checked(Row file, FileResult found) {
     return row(
         path(file),
         isOlder(file),
@@ -98,7 +98,7 @@ final class FileRow {
       String format,
       long length,
       String keyId,
-      CheckedFile found) {
+      FileResult found) {
     boolean below = found == null;
     return RowFactory.create(
         path,

@@ -13,7 +13,7 @@ import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.spark.columns.Protections;
 import io.icebergcrypto.spark.table.Progress;
 import io.icebergcrypto.spark.verify.scan.Folders;
-import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.GroupIterator;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.io.IOException;
 import java.io.Serializable;
@@ -80,7 +80,7 @@ public record StrayTasks(
 
   /** Checks rows of path, length, problem. */
   Iterator<Row> check(Iterator<Row> files) {
-    return Grouped.each(files, this::check);
+    return GroupIterator.each(files, this::check);
   }
 
   private Iterator<Row> check(Row file) {
@@ -90,10 +90,10 @@ public record StrayTasks(
       return Collections.emptyIterator();
     }
 
-    CheckedFile found =
+    FileResult found =
         file.isNullAt(2)
             ? checked(path, length)
-            : new CheckedFile(
+            : new FileResult(
                 null, length, 0, new FileProblem(ProblemCode.UNREADABLE, file.getString(2)));
     if (found.code() == ProblemCode.MISSING) {
       return Collections.emptyIterator(); // it was deleted since it was listed
@@ -109,23 +109,23 @@ public record StrayTasks(
     return isStray() ? kind : FileKind.ofPath(path);
   }
 
-  private CheckedFile checked(String path, long length) {
+  private FileResult checked(String path, long length) {
     try {
       InputFile stored = shared.value().io().newInputFile(path, length);
       FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
       FileProtection columns = isStray() ? null : columns(magic, stored);
       FileProblem problem = columns == null ? problem(magic, stored) : problem(columns);
       if (depth != Depth.DEEP || magic == FileMagic.EMPTY) {
-        return new CheckedFile(magic, length, FileMagic.HEAD_LENGTH, problem);
+        return new FileResult(magic, length, FileMagic.HEAD_LENGTH, problem);
       }
 
       FileProblem deep = columns == null ? withoutKey(magic) : pages(magic, stored, columns);
-      return new CheckedFile(magic, length, length, both(problem, deep));
+      return new FileResult(magic, length, length, both(problem, deep));
     } catch (RuntimeException e) {
       FileProblem problem = FailedCheck.problem("", e);
       boolean isOpen =
           problem.code() == ProblemCode.MISSING || problem.code() == ProblemCode.UNREADABLE;
-      return new CheckedFile(null, length, 0, isOpen ? notRead(path, problem) : problem);
+      return new FileResult(null, length, 0, isOpen ? notRead(path, problem) : problem);
     }
   }
 

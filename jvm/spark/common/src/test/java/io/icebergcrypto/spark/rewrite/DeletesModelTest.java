@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * reencrypt_table beside a compaction and a writer that upserts one row: TableReencryption, {@link
- * DanglingDeletes}, whose rule is called here, and {@link KeptDeletes}. Both rewrites keep the
+ * DanglingDeletes}, whose rule is called here, and {@link DeleteGuard}. Both rewrites keep the
  * sequence number of their beginning for the data that they write. The row is in one data file, and
  * in one more for each upsert, which an equality delete precedes in the same commit.
  */
@@ -189,7 +189,7 @@ class DeletesModelTest {
           : number <= start && !DanglingDeletes.mayApply(equalityDelete(number), oldest(s));
     }
 
-    /** KeptDeletes.check, on the snapshot that is committed. */
+    /** DeleteGuard.check, on the snapshot that is committed. */
     private void removeFound(State<Var> s, Steps<Var> steps) {
       boolean checked = defect == Defect.NONE;
       boolean refused = false;
@@ -203,7 +203,7 @@ class DeletesModelTest {
 
       boolean again = refused;
       steps.step(
-          again ? "KeptDeletes refuses: a delete applies again" : "reencrypt removes what it found",
+          again ? "DeleteGuard refuses: a delete applies again" : "reencrypt removes what it found",
           n -> {
             n.set(Var.REENCRYPTION, again ? 2 : 5);
             for (int i = 0; i < DELETES.length; i++) {

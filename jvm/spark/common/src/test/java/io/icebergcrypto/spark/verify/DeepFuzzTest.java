@@ -31,7 +31,7 @@ class DeepFuzzTest {
     Fuzz.run(
         5,
         round -> {
-          CheckedFile checked = forger.forge(round).check(Depth.DEEP);
+          FileResult checked = forger.forge(round).check(Depth.DEEP);
           return checked.words() == null;
         });
   }
@@ -41,7 +41,7 @@ class DeepFuzzTest {
         5,
         round -> {
           byte[] bytes = round.mutated(file.bytes());
-          CheckedFile checked = file.with(bytes).check(Depth.DEEP);
+          FileResult checked = file.with(bytes).check(Depth.DEEP);
           boolean same = Arrays.equals(bytes, file.bytes());
           assertThat(checked.words() == null).as(checked.words()).isEqualTo(same);
           return same;

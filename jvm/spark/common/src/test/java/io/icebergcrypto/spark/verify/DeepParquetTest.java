@@ -30,10 +30,10 @@ class DeepParquetTest {
   void cleanFiles(int keyLength, int rows) throws IOException {
     EncryptedFile file = EncryptedFile.parquet(rows, keyLength, EncryptedFile.MANY_PARTS);
 
-    CheckedFile checked = file.check(Depth.DEEP);
+    FileResult checked = file.check(Depth.DEEP);
 
     assertThat(checked)
-        .isEqualTo(new CheckedFile(FileMagic.PARE, file.bytes().length, file.bytes().length, null));
+        .isEqualTo(new FileResult(FileMagic.PARE, file.bytes().length, file.bytes().length, null));
   }
 
   @Test
@@ -46,7 +46,7 @@ class DeepParquetTest {
     EncryptedFile file = EncryptedFile.parquet(50_000, 16, properties, "x".repeat(200));
     assertThat(file.bytes().length).isGreaterThan(9 << 20);
 
-    CheckedFile checked = file.check(Depth.DEEP);
+    FileResult checked = file.check(Depth.DEEP);
 
     assertThat(checked.words()).isNull();
     assertThat(checked.bytesRead()).isEqualTo(file.bytes().length);
@@ -76,7 +76,7 @@ class DeepParquetTest {
     for (Module module : modules) {
       long end = module.start() + module.length();
       for (long at : new long[] {module.start() + 4, (module.start() + end) / 2, end - 1}) {
-        CheckedFile checked = file.flipped(at).check(Depth.DEEP);
+        FileResult checked = file.flipped(at).check(Depth.DEEP);
         assertThat(checked.unchecked()).isFalse();
         assertThat(checked.words())
             .startsWith(module.name() + " does not open with the file's key");
@@ -95,7 +95,7 @@ class DeepParquetTest {
       for (int bit = 0; bit < (plaintext ? 8 : 1); bit++) {
         byte[] flipped = file.bytes().clone();
         flipped[at] ^= (byte) (1 << bit);
-        CheckedFile checked = file.with(flipped).check(Depth.DEEP);
+        FileResult checked = file.with(flipped).check(Depth.DEEP);
         assertThat(checked.words()).as("bit %d of byte %d", bit, at).isNotNull();
         assertThat(checked.unchecked() && !plaintext).as("bit %d of byte %d", bit, at).isFalse();
       }
@@ -105,7 +105,7 @@ class DeepParquetTest {
   @Test
   void aFlippedBitInTheFooter() throws IOException {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
-    CheckedFile checked = file.flipped(file.bytes().length - 30).check(Depth.DEEP);
+    FileResult checked = file.flipped(file.bytes().length - 30).check(Depth.DEEP);
     assertThat(checked.words()).startsWith("the footer does not open with the file's key");
   }
 

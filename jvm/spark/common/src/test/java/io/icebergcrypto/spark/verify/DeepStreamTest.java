@@ -25,7 +25,7 @@ class DeepStreamTest {
   void cleanFiles(int keyLength, int length) throws IOException {
     EncryptedFile file = EncryptedFile.stream(length, keyLength);
     assertThat(file.check(Depth.DEEP))
-        .isEqualTo(new CheckedFile(FileMagic.AGS1, file.bytes().length, file.bytes().length, null));
+        .isEqualTo(new FileResult(FileMagic.AGS1, file.bytes().length, file.bytes().length, null));
   }
 
   @ParameterizedTest
@@ -49,7 +49,7 @@ class DeepStreamTest {
       for (int bit = 0; bit < 8; bit++) {
         byte[] flipped = file.bytes().clone();
         flipped[at] ^= (byte) (1 << bit);
-        CheckedFile checked = file.with(flipped).check(Depth.DEEP);
+        FileResult checked = file.with(flipped).check(Depth.DEEP);
         assertThat(checked.words()).as("bit %d of byte %d", bit, at).isNotNull();
         assertThat(checked.unchecked() && at >= 8).as("bit %d of byte %d", bit, at).isFalse();
       }
@@ -75,10 +75,10 @@ class DeepStreamTest {
       assertThat(cut.check(depth, -1, file.keyMetadata()).words()).endsWith("it was cut off");
       assertThat(cut.check(depth, length, file.metadata().buffer()).words())
           .endsWith("it was cut off");
-      CheckedFile unknown = cut.check(depth, -1, file.metadata().buffer());
+      FileResult unknown = cut.check(depth, -1, file.metadata().buffer());
       assertThat(unknown.words()).endsWith("bytes could be missing at its end");
       assertThat(unknown.code()).isEqualTo(ProblemCode.NO_LENGTH);
-      CheckedFile flipped = cut.flipped(50).check(depth, -1, file.metadata().buffer());
+      FileResult flipped = cut.flipped(50).check(depth, -1, file.metadata().buffer());
       assertThat(flipped.code())
           .isEqualTo(depth == Depth.STRUCTURE ? ProblemCode.NO_LENGTH : ProblemCode.TAMPERED);
     }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.metadata.KeyedFile;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
@@ -22,12 +23,10 @@ import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.ManifestContent;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
-import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.deletes.BaseDVFileWriter;
 import org.apache.iceberg.encryption.EncryptionManager;
-import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFileFactory;
@@ -81,8 +80,8 @@ class DeepTableTest extends LakeFixture {
   private void check(Table table) throws IOException {
     Snapshot snapshot = table.currentSnapshot();
     EncryptionManager keys = ((HasTableOperations) table).operations().encryption();
-    ListKey key = new ListKey(snapshot.manifestListLocation(), snapshot.keyId());
-    check(FileKind.MANIFEST_LIST, "avro", key.location, -1, key.decryptKeyMetadata(keys));
+    KeyedFile key = new KeyedFile(snapshot.manifestListLocation(), snapshot.keyId());
+    check(FileKind.MANIFEST_LIST, "avro", key.location(), -1, key.decryptKeyMetadata(keys));
     for (ManifestFile manifest : snapshot.allManifests(table.io())) {
       check(FileKind.MANIFEST, "avro", manifest.path(), manifest.length(), manifest.keyMetadata());
       try (CloseableIterable<? extends ContentFile<?>> files =
@@ -109,12 +108,5 @@ class DeepTableTest extends LakeFixture {
     }
 
     checked.add(kind + " " + format);
-  }
-
-  private record ListKey(String location, String encryptionKeyID) implements ManifestListFile {
-    @Override
-    public ByteBuffer decryptKeyMetadata(EncryptionManager manager) {
-      return EncryptionUtil.decryptManifestListKeyMetadata(this, manager);
-    }
   }
 }

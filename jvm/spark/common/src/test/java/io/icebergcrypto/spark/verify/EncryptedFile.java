@@ -117,15 +117,15 @@ record EncryptedFile(String format, byte[] bytes, NativeEncryptionKeyMetadata me
     return with(other);
   }
 
-  CheckedFile check(Depth depth) {
+  FileResult check(Depth depth) {
     return check(depth, bytes.length);
   }
 
-  CheckedFile check(Depth depth, long expectedLength) {
+  FileResult check(Depth depth, long expectedLength) {
     return check(depth, expectedLength, keyMetadata());
   }
 
-  CheckedFile check(Depth depth, long expectedLength, ByteBuffer keyMetadata) {
+  FileResult check(Depth depth, long expectedLength, ByteBuffer keyMetadata) {
     InMemoryInputFile stored = new InMemoryInputFile("s3://bucket/db/t/file", bytes);
     return new FileCheck(depth).check(FileKind.DATA, format, stored, expectedLength, keyMetadata);
   }

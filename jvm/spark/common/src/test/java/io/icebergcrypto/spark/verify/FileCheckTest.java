@@ -49,7 +49,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** What is checked at each depth, and what is said when it cannot be. */
 class FileCheckTest {
-  private static final CheckedFile FINE = new CheckedFile(FileMagic.AGS1, 1, 1, null);
+  private static final FileResult FINE = new FileResult(FileMagic.AGS1, 1, 1, null);
 
   @Test
   void depthsByName() {
@@ -68,7 +68,7 @@ class FileCheckTest {
     EncryptedFile parquet = EncryptedFile.parquet(10, 16, Map.of());
     EncryptedFile stream = EncryptedFile.stream(1000, 32);
     for (EncryptedFile file : List.of(parquet, stream)) {
-      CheckedFile checked = file.check(depth);
+      FileResult checked = file.check(depth);
       assertThat(checked.words()).isNull();
       assertThat(checked.encrypted()).isTrue();
       assertThat(checked.unchecked()).isFalse();
@@ -81,9 +81,9 @@ class FileCheckTest {
   void magicReadsTheEnds() throws IOException {
     EncryptedFile file = EncryptedFile.parquet(1000, 16, Map.of());
     assertThat(file.check(Depth.MAGIC, -1, null))
-        .isEqualTo(new CheckedFile(FileMagic.PARE, file.bytes().length, 72, null));
+        .isEqualTo(new FileResult(FileMagic.PARE, file.bytes().length, 72, null));
     assertThat(EncryptedFile.stream(1000, 16).check(Depth.MAGIC, 1036, null))
-        .isEqualTo(new CheckedFile(FileMagic.AGS1, 1036, 64, null));
+        .isEqualTo(new FileResult(FileMagic.AGS1, 1036, 64, null));
   }
 
   @Test
@@ -93,7 +93,7 @@ class FileCheckTest {
     byte[] head = "PARE".getBytes(StandardCharsets.US_ASCII);
     for (byte[] bytes : List.of(appended, Arrays.copyOf(appended, 500), head)) {
       for (boolean ranges : new boolean[] {true, false}) {
-        CheckedFile checked =
+        FileResult checked =
             check(Depth.MAGIC, new Storage(bytes, ranges), file.bytes().length, null);
         assertThat(checked.words()).startsWith("it starts as PARE, but does not end so");
         assertThat(checked.unchecked()).isFalse();
@@ -117,7 +117,7 @@ class FileCheckTest {
     EncryptedFile asParquet = new EncryptedFile("parquet", stream.bytes(), stream.metadata());
     assertThat(asParquet.check(depth).words()).startsWith("it starts as AGS1, expected PARE");
     EncryptedFile plain = stream.with("Obj\u0001...".getBytes(StandardCharsets.US_ASCII));
-    CheckedFile checked = plain.check(depth);
+    FileResult checked = plain.check(depth);
     assertThat(checked.words()).isEqualTo("it is not encrypted: it starts as AVRO");
     assertThat(checked.encrypted()).isFalse();
     assertThat(stream.with(new byte[0]).check(depth).words()).isEqualTo("it is empty");
@@ -186,7 +186,7 @@ class FileCheckTest {
       Storage onRead = new Storage(file.bytes(), false);
       onRead.read = outage;
       for (Storage storage : List.of(onOpen, onRead)) {
-        CheckedFile checked = check(depth, storage, file.bytes().length, file.keyMetadata());
+        FileResult checked = check(depth, storage, file.bytes().length, file.keyMetadata());
         assertThat(checked.unchecked()).isTrue();
         assertThat(checked.magic()).isNull();
         assertThat(checked.words()).contains(outage.getMessage().substring(0, 4));
@@ -205,7 +205,7 @@ class FileCheckTest {
       missing.open = answer;
       missing.length = answer;
       missing.exists = false;
-      CheckedFile checked = check(depth, missing, -1, file.keyMetadata());
+      FileResult checked = check(depth, missing, -1, file.keyMetadata());
       assertThat(checked.words()).isEqualTo("it does not exist");
       assertThat(checked.unchecked()).isFalse();
     }
@@ -233,7 +233,7 @@ class FileCheckTest {
           storage.readFrom = file.bytes().length / 2;
           storage.exists = exists;
           int length = file.bytes().length;
-          CheckedFile checked =
+          FileResult checked =
               new FileCheck(depth)
                   .check(FileKind.DATA, file.format(), storage, length, file.keyMetadata());
           assertThat(checked.code()).isEqualTo(exists ? UNREADABLE : MISSING);
@@ -252,7 +252,7 @@ class FileCheckTest {
     Storage denied = new Storage(file.bytes(), false);
     Exception cause = new FileNotFoundException("/t/f (Permission denied)");
     denied.open = new NotFoundException(cause, "no such file");
-    CheckedFile checked = check(depth, denied, file.bytes().length, file.keyMetadata());
+    FileResult checked = check(depth, denied, file.bytes().length, file.keyMetadata());
     assertThat(checked.words()).startsWith("it could not be read: ").contains("Permission denied");
     assertThat(checked.unchecked()).isTrue();
   }
@@ -264,7 +264,7 @@ class FileCheckTest {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
     Storage storage = new Storage(file.bytes(), false);
     storage.read = new ChecksumException("checksum error at 0", 0);
-    CheckedFile checked = check(depth, storage, file.bytes().length, file.keyMetadata());
+    FileResult checked = check(depth, storage, file.bytes().length, file.keyMetadata());
     assertThat(checked.unchecked()).as("the checksum may be the one that is wrong").isTrue();
     assertThat(checked.words()).contains("checksum error");
   }
@@ -274,7 +274,7 @@ class FileCheckTest {
     EncryptedFile file = EncryptedFile.stream(20 << 20, 16);
     Storage storage = new Storage(Arrays.copyOf(file.bytes(), 10 << 20), false);
     storage.claimedLength = file.bytes().length;
-    CheckedFile checked =
+    FileResult checked =
         new FileCheck(Depth.DEEP).check(FileKind.DATA, "avro", storage, -1, file.keyMetadata());
     assertThat(checked.words())
         .isEqualTo(
@@ -339,7 +339,7 @@ class FileCheckTest {
         (failure, code) -> {
           assertThat(FailedCheck.of(1, failure).code()).as("%s", failure).isEqualTo(code);
           assertThat(FailedCheck.below(FINE, failure).code()).isEqualTo(code);
-          CheckedFile gone = new CheckedFile(null, 1, 0, FileProblem.MISSING);
+          FileResult gone = new FileResult(null, 1, 0, FileProblem.MISSING);
           assertThat(FailedCheck.below(gone, failure).code()).isEqualTo(MISSING);
         });
     assertThat(ProblemCode.values())
@@ -387,7 +387,7 @@ class FileCheckTest {
         .isEqualTo("the key of a file");
   }
 
-  private static CheckedFile check(
+  private static FileResult check(
       Depth depth, InputFile stored, long expectedLength, ByteBuffer keyMetadata) {
     return new FileCheck(depth)
         .check(FileKind.DATA, "parquet", stored, expectedLength, keyMetadata);

@@ -48,7 +48,7 @@ class OtherParquetTest {
     EncryptedFile file = new EncryptedFile("parquet", bytes, new Keys(KEY, PREFIX));
 
     assertThat(file.check(Depth.DEEP))
-        .isEqualTo(new CheckedFile(FileMagic.PARE, bytes.length, bytes.length, null));
+        .isEqualTo(new FileResult(FileMagic.PARE, bytes.length, bytes.length, null));
     for (ParquetMap.Module module : ParquetMap.of(file, folder)) {
       long middle = module.start() + module.length() / 2;
       assertThat(file.flipped(middle).check(Depth.DEEP).words())
@@ -92,7 +92,7 @@ class OtherParquetTest {
     FileEncryptionProperties.Builder encryption =
         withPrefix()
             .withEncryptedColumns(Map.of(ID, ColumnEncryptionProperties.builder(ID).build()));
-    CheckedFile checked = write(5, encryption).check(Depth.DEEP);
+    FileResult checked = write(5, encryption).check(Depth.DEEP);
     assertThat(checked.words()).isEqualTo("column other in row group 0 is not encrypted");
     assertThat(checked.code()).isEqualTo(ProblemCode.PLAINTEXT);
   }
@@ -111,7 +111,7 @@ class OtherParquetTest {
 
   @Test
   void aPlaintextFooter() throws IOException {
-    CheckedFile checked = write(5, withPrefix().withPlaintextFooter()).check(Depth.MAGIC);
+    FileResult checked = write(5, withPrefix().withPlaintextFooter()).check(Depth.MAGIC);
     assertThat(checked.words()).isEqualTo("it is not encrypted: it starts as PAR1");
     assertThat(checked.encrypted()).isFalse();
   }

@@ -202,7 +202,7 @@ final class OldFiles implements AutoCloseable {
   }
 
   /** What becomes of all that, or has become. */
-  Purged purged(String table, boolean deleted) {
+  PurgeReport purged(String table, boolean deleted) {
     List<String> gaps = new ArrayList<>(gaps(SHOWN_GAPS));
     if (dryRun) {
       unknown(SHOWN_GAPS).stream().filter(one -> !gaps.contains(one)).forEach(gaps::add);
@@ -211,7 +211,7 @@ final class OldFiles implements AutoCloseable {
     Predicate<Group> stays = group -> group.isPlaintext(KEPT) || group.place().equals(STRAY);
     long left = count(stays);
     Column isLeft = col("state").equalTo(OldTree.PLAINTEXT).and(col("place").equalTo(KEPT));
-    return new Purged(
+    return new PurgeReport(
         table,
         count(group -> group.isPlaintext(DOOMED)),
         groups.stream().filter(group -> group.isPlaintext(DOOMED)).mapToLong(Group::bytes).sum(),

@@ -9,7 +9,7 @@ import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
 import io.icebergcrypto.spark.verify.scan.FileSet.Size;
-import io.icebergcrypto.spark.verify.scan.Grouped;
+import io.icebergcrypto.spark.verify.scan.GroupIterator;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import java.io.IOException;
 import java.io.InputStream;
@@ -111,7 +111,7 @@ final class OldTree {
       Dataset<Row> below = read(jobs.spread(manifests, size(manifests.count())), reader::manifest);
       Dataset<Row> all =
           top.where("manifest IS NULL").union(below).dropDuplicates("path").persist(LEVEL);
-      MapPartitionsFunction<Row, Row> look = rows -> Grouped.each(rows, reader::look);
+      MapPartitionsFunction<Row, Row> look = rows -> GroupIterator.each(rows, reader::look);
       Dataset<Row> looked =
           jobs.spread(all, size(all.count())).mapPartitions(look, Encoders.row(FILES));
       Dataset<Row> found = looked.localCheckpoint(true); // before the tree goes
@@ -133,7 +133,7 @@ final class OldTree {
   }
 
   private static Dataset<Row> read(Dataset<Row> files, Step step) {
-    MapPartitionsFunction<Row, Row> read = rows -> Grouped.each(rows, step::read);
+    MapPartitionsFunction<Row, Row> read = rows -> GroupIterator.each(rows, step::read);
     return files.mapPartitions(read, Encoders.row(NAMED)).persist(LEVEL);
   }
 

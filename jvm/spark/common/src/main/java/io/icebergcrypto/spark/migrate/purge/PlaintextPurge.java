@@ -92,7 +92,7 @@ public final class PlaintextPurge {
    * @throws IcebergCryptoException when something in plaintext is left that it may not, or could
    *     not, delete; or when it is not known what is left
    */
-  public static Purged run(
+  public static PurgeReport run(
       SparkSession spark,
       EncryptedCatalog catalog,
       TableIdentifier identifier,
@@ -102,7 +102,7 @@ public final class PlaintextPurge {
       throw new NotSupportedException(
               "it is not a table with files of its own",
               "Give the table, without the name of a metadata table behind it.")
-          .inTable(catalog.fullName(identifier));
+          .inTable(catalog.context().fullName(identifier));
     }
 
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
@@ -116,7 +116,7 @@ public final class PlaintextPurge {
     }
   }
 
-  private Purged run() {
+  private PurgeReport run() {
     TableMetadata current = table.operations().current();
     String path = current.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
     if (path == null || EncryptionProperties.keyId(current.properties()) == null) {
@@ -255,7 +255,8 @@ public final class PlaintextPurge {
 
   /** The paths that the table reaches, all of which are encrypted. */
   private Dataset<Row> inForce(TableMetadata current) {
-    BaseTable now = catalog.uncommitted(new MetadataInMemory(behind(), current), table.name());
+    BaseTable now =
+        catalog.context().uncommitted(new MetadataInMemory(behind(), current), table.name());
     VerifyOptions all = new VerifyOptions(Depth.MAGIC, true, 1.0, 0, false, null);
     try (VerifyResult result =
         TableVerifier.verifyUncommitted(spark, table.name(), now, all, progress)) {
@@ -378,6 +379,6 @@ public final class PlaintextPurge {
 
   /** Operations that read and write plain files of this table. */
   private TableOperations behind() {
-    return catalog.unchecked(identifier).operations();
+    return catalog.context().unchecked(identifier).operations();
   }
 }

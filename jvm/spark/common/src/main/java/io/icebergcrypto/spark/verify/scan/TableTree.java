@@ -4,6 +4,7 @@ import com.esotericsoftware.kryo.DefaultSerializer;
 import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.metadata.KeyedFile;
 import java.io.IOException;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
@@ -20,11 +21,8 @@ import org.apache.iceberg.InternalData;
 import org.apache.iceberg.ManifestContent;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
-import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.Table;
-import org.apache.iceberg.encryption.EncryptionManager;
-import org.apache.iceberg.encryption.EncryptionUtil;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
@@ -80,11 +78,6 @@ public final class TableTree implements Serializable {
    */
   public InputFile list(int list) {
     return table.io().newInputFile(lists.get(list));
-  }
-
-  /** The table's storage as its catalog has it, which may list folders. */
-  public FileIO storage() {
-    return TableFileIO.listed(table.io());
   }
 
   /**
@@ -164,15 +157,6 @@ public final class TableTree implements Serializable {
     return manifest.content() == ManifestContent.DATA
         ? ManifestFiles.read(manifest, io, table.specs()).select(columns)
         : ManifestFiles.readDeleteManifest(manifest, io, table.specs()).select(columns);
-  }
-
-  /** A file whose key metadata is in the table's metadata, as that of manifest lists is. */
-  private record KeyedFile(String location, String encryptionKeyID)
-      implements ManifestListFile, Serializable {
-    @Override
-    public ByteBuffer decryptKeyMetadata(EncryptionManager manager) {
-      return EncryptionUtil.decryptManifestListKeyMetadata(this, manager);
-    }
   }
 
   /** Where a task has the tree from. */

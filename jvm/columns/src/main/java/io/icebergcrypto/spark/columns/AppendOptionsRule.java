@@ -1,0 +1,73 @@
+package io.icebergcrypto.spark.columns;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import java.util.function.Predicate;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.datasources.CreateTable;
+import scala.collection.immutable.Map;
+import scala.runtime.BoxedUnit;
+
+/**
+ * Refuses keys among the options of a write that appends to a table: Spark drops these options, and
+ * writes with the table's. It does so early, so this is a rule of resolution, which changes
+ * nothing.
+ */
+final class AppendOptionsRule extends Rule<LogicalPlan> {
+  private final String format;
+  private final Predicate<String> concernsKeys;
+
+  /**
+   * The options of one format.
+   *
+   * @param format its name after USING
+   * @param concernsKeys of the name of an option
+   */
+  AppendOptionsRule(String format, Predicate<String> concernsKeys) {
+    this.format = format;
+    this.concernsKeys = concernsKeys;
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    if (plan instanceof CreateTable append
+        && append.query().isDefined()
+        && append.mode() == SaveMode.Append) {
+      Map<String, String> options = append.tableDesc().storage().properties();
+      CatalogTable table =
+          options.keysIterator().exists(concernsKeys::test) // or the metastore need not be asked
+              ? FormatChecks.tableOrNull(append.tableDesc().identifier())
+              : null;
+      if (table != null) {
+        check(options, table);
+      }
+    }
+
+    return plan;
+  }
+
+  private void check(Map<String, String> options, CatalogTable table) {
+    if (table.provider().isEmpty() || !table.provider().get().equalsIgnoreCase(format)) {
+      return;
+    }
+
+    Map<String, String> own = table.storage().properties();
+    options
+        .iterator()
+        .foreach(
+            option -> {
+              if (concernsKeys.test(option._1()) && !own.get(option._1()).contains(option._2())) {
+                throw new InvalidConfigurationException(
+                    String.format(
+                        "Spark drops option %s of a write that appends to table %s",
+                        option._1(), table.identifier().unquotedString()),
+                    "Leave it out, to write with the keys of the table's OPTIONS or else of the"
+                        + " session, or set it for the session. Nothing was written.");
+              }
+
+              return BoxedUnit.UNIT;
+            });
+  }
+}

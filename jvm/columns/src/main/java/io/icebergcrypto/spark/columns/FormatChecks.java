@@ -1,0 +1,401 @@
+package io.icebergcrypto.spark.columns;
+
+import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.command.AnalyzeColumnCommand;
+import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
+import org.apache.spark.sql.execution.command.CreateDataSourceTableCommand;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.FileTable;
+import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSourceV1;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Map;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/**
+ * An extension of Spark SQL ({@code spark.sql.extensions}) that checks, on the driver, what is
+ * about to happen to files of one format. Tasks would find the same faults; but by then an
+ * overwriting statement has deleted what was there.
+ */
+public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  /** In which Spark's machine learning keeps what it knows of a column. */
+  private static final String ML_ATTRIBUTES = "ml_attr";
+
+  /** Commands of Spark's module for Hive, whose jar may not be there. */
+  private static final Set<String> HIVE_WRITES =
+      Set.of("InsertIntoHiveTable", "InsertIntoHiveDirCommand");
+
+  /** Its package differs between versions of Spark. */
+  private static final String FILES_OF_STREAM = "FileStreamSink";
+
+  private final String format;
+  private final List<String> names;
+
+  /**
+   * Checks of one format.
+   *
+   * @param format its name after USING
+   * @param names what the names of its options begin with that concern keys
+   */
+  protected FormatChecks(String format, List<String> names) {
+    this.format = format;
+    this.names = names;
+  }
+
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectCheckRule(session -> this::check);
+    extensions.injectResolutionRule(session -> new AppendOptionsRule(format, this::concernsKeys));
+    return BoxedUnit.UNIT;
+  }
+
+  private BoxedUnit check(LogicalPlan plan) {
+    plan.foreach(this::checkNode); // one statement can write several tables
+    return BoxedUnit.UNIT;
+  }
+
+  private BoxedUnit checkNode(LogicalPlan plan) {
+    if (plan instanceof InsertIntoHadoopFsRelationCommand write
+        && isOfHive(write.fileFormat().getClass().getName())) {
+      checkHiveWrite("folder " + write.outputPath(), hadoop(write.options()));
+    } else if (plan instanceof InsertIntoHadoopFsRelationCommand write
+        && isOf(write.fileFormat().getClass())) {
+      String target = "folder " + write.outputPath();
+      if (write.catalogTable().isDefined()) {
+        checkProperties(write.catalogTable().get(), write.options());
+      }
+
+      checkCase(target, write.options());
+      StructType columns = columns(write);
+      Configuration hadoop = hadoop(write.options());
+      checkWrite(write.outputPath(), hadoop, columns);
+      if (showsSchema(hadoop)
+          || write.catalogTable().isDefined() && !keyed(hadoop, columns).isEmpty()) {
+        checkMetadata(target, columns);
+      }
+    } else if (plan instanceof CreateDataSourceTableCommand create) {
+      checkCreated(create.table());
+      checkOther(plan);
+    } else if (plan instanceof CreateDataSourceTableAsSelectCommand create) {
+      checkCreated(create.table());
+      StructType columns = create.query().schema();
+      if (isOf(create.table())
+          && !keyed(hadoop(create.table().storage().properties()), columns).isEmpty()) {
+        checkMetadata("table " + create.table().identifier().unquotedString(), columns);
+      }
+      checkOther(plan);
+    } else if (plan instanceof LogicalRelation read
+        && read.relation() instanceof HadoopFsRelation files
+        && isOf(files.fileFormat().getClass())) {
+      checkRead(hadoop(files.options()));
+    } else if (plan instanceof DataSourceV2Relation read
+        && read.table() instanceof FileTable files
+        && isOf(files.fallbackFileFormat())) {
+      Configuration hadoop = SparkSession.active().sessionState().newHadoopConf();
+      read.options().asCaseSensitiveMap().forEach(hadoop::set);
+      checkRead(Protections.guarded(hadoop));
+    } else if (plan instanceof AnalyzeColumnCommand analyze) {
+      checkStatistics(analyze);
+    } else if (plan instanceof WriteToMicroBatchDataSourceV1 stream
+        && FILES_OF_STREAM.equals(stream.sink().getClass().getSimpleName())) {
+      checkStream(stream);
+    } else if (HIVE_WRITES.contains(plan.nodeName())) {
+      for (int i = 0; i < plan.productArity(); i++) {
+        if (plan.productElement(i) instanceof CatalogTable table) {
+          Configuration hadoop = hadoop(table.storage().properties());
+          set(hadoop, table.properties());
+          checkHive("table " + table.identifier().unquotedString(), table.storage(), hadoop);
+        } else if (plan.productElement(i) instanceof CatalogStorageFormat storage) {
+          checkHive("a directory", storage, hadoop(storage.properties()));
+        }
+      }
+    } else {
+      checkOther(plan);
+    }
+
+    return BoxedUnit.UNIT;
+  }
+
+  /** Whether it is this format. */
+  protected abstract boolean isOf(Class<?> fileFormat);
+
+  /**
+   * The columns that have keys.
+   *
+   * @param hadoop with the options of a write or a table
+   * @param columns of the files
+   * @return their names, or those of the columns that they are in
+   */
+  protected abstract Set<String> keyed(Configuration hadoop, StructType columns);
+
+  /**
+   * Whether columns with keys are read.
+   *
+   * @param hadoop with the options of a table
+   */
+  protected abstract boolean opensKeyed(Configuration hadoop);
+
+  /** Whether files show their schema to who may not read each of their columns. */
+  protected boolean showsSchema(Configuration hadoop) {
+    return false;
+  }
+
+  /**
+   * Checks a write before it begins.
+   *
+   * @param folder where the files will be
+   * @param hadoop with the options of the write
+   * @param columns those of the files, without those that the table is partitioned by
+   */
+  protected abstract void checkWrite(Path folder, Configuration hadoop, StructType columns);
+
+  /**
+   * Checks a read before it begins.
+   *
+   * @param hadoop with the options of the read
+   */
+  protected void checkRead(Configuration hadoop) {}
+
+  /**
+   * Whether it is this format as Hive's own code writes it: in Hive's tables, and in Spark's with
+   * spark.sql.orc.impl=hive.
+   *
+   * @param writer the name of a class: a file format of Spark's, or a SerDe
+   */
+  private boolean isOfHive(String writer) {
+    return writer.contains(".hive.") && writer.toLowerCase(Locale.ROOT).contains(format);
+  }
+
+  /**
+   * Checks a write by Hive's own writer.
+   *
+   * @param target what is written, for errors
+   * @param hadoop with the options and properties of the write or of the table
+   */
+  protected abstract void checkHiveWrite(String target, Configuration hadoop);
+
+  private void checkHive(String target, CatalogStorageFormat storage, Configuration hadoop) {
+    if (storage.serde().isDefined() && isOfHive(storage.serde().get())) {
+      checkHiveWrite(target, hadoop);
+    }
+  }
+
+  private static void set(Configuration hadoop, Map<String, String> properties) {
+    properties
+        .iterator()
+        .foreach(
+            property -> {
+              hadoop.set(property._1(), property._2());
+              return BoxedUnit.UNIT;
+            });
+  }
+
+  /** Checks what is written in another way, such as by another program's commands. */
+  protected void checkOther(LogicalPlan plan) {}
+
+  private static Configuration hadoop(Map<String, String> options) {
+    return Protections.guarded(
+        SparkSession.active().sessionState().newHadoopConfWithOptions(options));
+  }
+
+  private void checkCreated(CatalogTable table) {
+    if (isOf(table)) {
+      checkProperties(table, table.storage().properties());
+      checkCase("table " + table.identifier().unquotedString(), table.storage().properties());
+    }
+  }
+
+  /** A table of Spark's own; null when there is none. */
+  static CatalogTable tableOrNull(TableIdentifier name) {
+    SessionCatalog catalog = SparkSession.active().sessionState().catalog();
+    try {
+      return catalog.isTempView(name) || !catalog.tableExists(name)
+          ? null
+          : catalog.getTableMetadata(name);
+    } catch (Exception e) { // of other classes in each version of Spark, and checked by Java
+      return null; // then the statement fails
+    }
+  }
+
+  private boolean isOf(CatalogTable table) {
+    return table.provider().isDefined() && table.provider().get().equalsIgnoreCase(format);
+  }
+
+  /** Whether it is a table of Hive's with such files. */
+  private boolean isOfHive(CatalogTable table) {
+    return table.storage().serde().isDefined()
+        && table.storage().serde().get().toLowerCase(Locale.ROOT).contains(format);
+  }
+
+  /** Whether the name of an option says something of keys, in whatever case. */
+  private boolean concernsKeys(String option) {
+    return names.stream().anyMatch(option.toLowerCase(Locale.ROOT)::startsWith);
+  }
+
+  /** Spark hands options on as they are written, and formats look for names in small letters. */
+  private void checkCase(String target, Map<String, String> options) {
+    options
+        .keysIterator()
+        .foreach(
+            name -> {
+              if (concernsKeys(name) && !name.equals(name.toLowerCase(Locale.ROOT))) {
+                throw new InvalidConfigurationException(
+                    String.format("Option %s of %s would do nothing: case counts", name, target),
+                    String.format("Write %s. Nothing was written.", name.toLowerCase(Locale.ROOT)));
+              }
+
+              return BoxedUnit.UNIT;
+            });
+  }
+
+  /** Spark gives a stream's files neither its options nor those of its table. */
+  private void checkStream(WriteToMicroBatchDataSourceV1 stream) {
+    Configuration session = SparkSession.active().sessionState().newHadoopConf();
+    Set<String> dropped = new TreeSet<>();
+    addDropped(stream.writeOptions(), session, dropped);
+    if (stream.catalogTable().isDefined()) {
+      addDropped(stream.catalogTable().get().storage().properties(), session, dropped);
+    }
+
+    if (!dropped.isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Spark drops the options of a stream into files, and of its table: %s",
+              String.join(", ", dropped)),
+          "Set them for the session, or write each batch with foreachBatch, whose writes have"
+              + " options. Nothing was written.");
+    }
+  }
+
+  private void addDropped(Map<String, String> options, Configuration session, Set<String> dropped) {
+    options
+        .iterator()
+        .foreach(
+            option -> {
+              String name = option._1().toLowerCase(Locale.ROOT);
+              return concernsKeys(name)
+                  && !option._2().equals(session.get(name, ""))
+                  && dropped.add(option._1());
+            });
+  }
+
+  /** What Spark's machine learning notes of a column has its values. */
+  private static void checkMetadata(String target, StructType columns) {
+    for (StructField field : columns.fields()) {
+      if (field.metadata().contains(ML_ATTRIBUTES)) {
+        throw new NotSupportedException(
+            String.format(
+                "Column '%s' of %s has metadata %s, which can have values of a column with a key:"
+                    + " it would be in the schema, without that key",
+                field.name(), target, ML_ATTRIBUTES),
+            "Take it off before the write: df.withMetadata(\"<column>\", {}). Nothing was"
+                + " written.");
+      }
+    }
+  }
+
+  /** Its result, with the smallest and largest values, is in the metastore, in plaintext. */
+  private void checkStatistics(AnalyzeColumnCommand analyze) {
+    CatalogTable table = tableOrNull(analyze.tableIdent());
+    if (table == null || !isOf(table) && !isOfHive(table)) {
+      return;
+    }
+
+    Configuration hadoop = hadoop(table.storage().properties());
+    if (isOfHive(table)) {
+      set(hadoop, table.properties()); // which Spark gives to its own writer
+    }
+
+    List<String> named = new ArrayList<>();
+    if (!analyze.allColumns()) {
+      analyze.columnNames().get().iterator().foreach(named::add);
+    }
+
+    List<String> columns =
+        Stream.of(table.schema().fieldNames())
+            .filter(
+                column -> analyze.allColumns() || named.stream().anyMatch(column::equalsIgnoreCase))
+            .toList();
+    Set<String> found = new TreeSet<>();
+    Set<String> keyed = keyed(hadoop, table.dataSchema());
+    columns.stream().filter(keyed::contains).forEach(found::add);
+    if (found.isEmpty() && opensKeyed(hadoop)) {
+      found.addAll(KeysInFiles.of(analyze.tableIdent(), columns, hadoop));
+    }
+
+    if (!found.isEmpty()) {
+      throw new NotSupportedException(
+          String.format(
+              "Statistics of columns with keys (%s) of table %s would be plaintext in the"
+                  + " metastore, with their smallest and largest values",
+              String.join(", ", found), table.identifier().unquotedString()),
+          "Name columns without keys, or leave FOR COLUMNS out: row counts and sizes tell no"
+              + " values.");
+    }
+  }
+
+  /** Spark gives a table's options to the format, and nothing of its TBLPROPERTIES. */
+  private void checkProperties(CatalogTable table, Map<String, String> options) {
+    table
+        .properties()
+        .iterator()
+        .foreach(
+            property -> {
+              if (concernsKeys(property._1())
+                  && !options.get(property._1()).contains(property._2())) {
+                throw new InvalidConfigurationException(
+                    String.format(
+                        "TBLPROPERTIES of table %s has %s, which would do nothing there",
+                        table.identifier().unquotedString(), property._1()),
+                    String.format(
+                        "Write OPTIONS (...) in CREATE TABLE ... USING %s: only these reach the"
+                            + " files.",
+                        format));
+              }
+
+              return BoxedUnit.UNIT;
+            });
+  }
+
+  /** Without those that the table is partitioned by, in whatever case the statement names them. */
+  private static StructType columns(InsertIntoHadoopFsRelationCommand write) {
+    Set<ExprId> partitions = new HashSet<>();
+    write
+        .partitionColumns()
+        .iterator()
+        .foreach(column -> partitions.add(column.exprId())); // Scala 2.12 and 2.13 alike
+    List<StructField> fields = new ArrayList<>();
+    write
+        .outputColumns()
+        .iterator()
+        .foreach(column -> !partitions.contains(column.exprId()) && fields.add(field(column)));
+    return new StructType(fields.toArray(StructField[]::new));
+  }
+
+  private static StructField field(Attribute column) {
+    return new StructField(column.name(), column.dataType(), column.nullable(), column.metadata());
+  }
+}

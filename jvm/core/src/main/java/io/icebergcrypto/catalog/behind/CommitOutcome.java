@@ -1,0 +1,161 @@
+package io.icebergcrypto.catalog.behind;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.metadata.CanonicalDocument;
+import java.sql.SQLException;
+import java.sql.SQLTimeoutException;
+import java.util.List;
+import java.util.Objects;
+import org.apache.iceberg.MetadataUpdate;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A commit whose answer was lost. A client below may send it again, is told of a conflict, and
+ * takes its own commit for somebody else's: Iceberg's pool of JDBC connections does, and a gateway
+ * before a REST server may. Hadoop's catalog takes each failed rename for a conflict. Iceberg then
+ * deletes what the commit wrote, or commits the same files once more. So after a failure the table
+ * is loaded, and a commit that is there was made.
+ */
+final class CommitOutcome {
+  private static final Logger LOG = LoggerFactory.getLogger(CommitOutcome.class);
+
+  /** SQL's class of states for a connection that cannot be made, or broke. */
+  private static final String CONNECTION_EXCEPTION = "08";
+
+  private CommitOutcome() {}
+
+  /**
+   * Commits.
+   *
+   * @param table the table's operations in the catalog behind
+   * @throws CommitStateUnknownException when nobody knows whether the commit was made
+   */
+  static void commit(
+      String tableName, TableOperations table, TableMetadata base, TableMetadata metadata) {
+    boolean isOfRest = ServerRefusal.isOfRest(table);
+    try {
+      if (isOfRest) {
+        ServerRefusal.send(tableName, () -> table.commit(base, metadata));
+      } else {
+        table.commit(base, metadata);
+      }
+    } catch (CommitStateUnknownException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      if (isOfRest && !(e instanceof CommitFailedException)) {
+        throw e; // the server's answer: nothing was done
+      }
+
+      boolean isMade;
+      try {
+        TableMetadata now = table.refresh();
+        isMade = now != null && isIn(table, now, base, metadata);
+      } catch (RuntimeException unreadable) {
+        e.addSuppressed(unreadable);
+        throw isAnotherTable(unreadable) ? e : unknown("the catalog failed", e, tableName);
+      }
+
+      if (!isMade) {
+        throw mayComeYet(e, table) ? unknown("the catalog failed", e, tableName) : e;
+      }
+
+      LOG.warn("{}: the commit was made, although it failed", tableName, e);
+    }
+  }
+
+  /** One of the same name, made since: Iceberg's operations do not go on with it. */
+  private static boolean isAnotherTable(RuntimeException e) {
+    return e instanceof IllegalStateException
+        && String.valueOf(e.getMessage()).startsWith("Table UUID does not match");
+  }
+
+  /**
+   * A database may still be at what it was asked for when the connection broke. A server that says
+   * "conflict" for a key id it does not know has made the commit, and may show it later.
+   */
+  private static boolean mayComeYet(RuntimeException e, TableOperations table) {
+    if (e instanceof CommitFailedException) {
+      return ServerRefusal.isOfKeyId(e, table);
+    }
+
+    return Causes.any(
+        e,
+        cause ->
+            cause instanceof SQLTimeoutException
+                || cause instanceof SQLException sql
+                    && String.valueOf(sql.getSQLState()).startsWith(CONNECTION_EXCEPTION));
+  }
+
+  /** What to say where a commit may have been made; no file may be deleted. */
+  static CommitStateUnknownException unknown(
+      String what, RuntimeException failure, String tableName) {
+    return new CommitStateUnknownException(
+        new IcebergCryptoException(
+                String.format("%s, and may have made the commit: %s", what, failure.getMessage()),
+                "Load the table to see whether it did, before you commit again. No file was"
+                    + " deleted. If the catalog does not load the table any more, its last metadata"
+                    + " file can be registered in another catalog.",
+                failure)
+            .inTable(tableName));
+  }
+
+  /**
+   * Whether the metadata in force has what a commit adds and no other commit has: its snapshots, or
+   * its keys. One that adds neither is the metadata in force, or was so between that and its base.
+   */
+  private static boolean isIn(
+      TableOperations table, TableMetadata now, TableMetadata base, TableMetadata metadata) {
+    List<Snapshot> snapshots = ServerRefusal.added(metadata);
+    if (!snapshots.isEmpty()) {
+      return snapshots.stream().allMatch(snapshot -> has(now, snapshot));
+    }
+
+    List<EncryptedKey> keys =
+        metadata.changes().stream()
+            .filter(MetadataUpdate.AddEncryptionKey.class::isInstance)
+            .map(change -> ((MetadataUpdate.AddEncryptionKey) change).key())
+            .toList();
+    if (!keys.isEmpty()) {
+      return keys.stream().allMatch(key -> has(now, key));
+    }
+
+    return isSame(now, metadata)
+        || now.previousFiles().stream()
+            .dropWhile(entry -> base != null && !entry.file().equals(base.metadataFileLocation()))
+            .skip(base == null ? 0 : 1)
+            .filter(entry -> entry.timestampMillis() == metadata.lastUpdatedMillis())
+            .map(entry -> TableMetadataParser.read(table.io(), entry.file()))
+            .anyMatch(between -> isSame(between, metadata));
+  }
+
+  /** Not by its id alone, which the attempts of one commit share. */
+  private static boolean has(TableMetadata metadata, Snapshot snapshot) {
+    Snapshot same = metadata.snapshot(snapshot.snapshotId());
+    return same != null
+        && Objects.equals(same.manifestListLocation(), snapshot.manifestListLocation());
+  }
+
+  /** Not by its id alone, which a key keeps when it is wrapped anew. */
+  private static boolean has(TableMetadata metadata, EncryptedKey key) {
+    return metadata.encryptionKeys().stream()
+        .anyMatch(
+            other ->
+                other.keyId().equals(key.keyId())
+                    && other.encryptedKeyMetadata().equals(key.encryptedKeyMetadata()));
+  }
+
+  private static boolean isSame(TableMetadata one, TableMetadata other) {
+    return one.lastUpdatedMillis() == other.lastUpdatedMillis()
+        && one.lastSequenceNumber() == other.lastSequenceNumber()
+        && CanonicalDocument.of(one).isSame(CanonicalDocument.of(other));
+  }
+}

@@ -1,0 +1,66 @@
+package io.icebergcrypto.catalog.behind;
+
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.apache.iceberg.CatalogProperties;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.metrics.MetricsReport;
+import org.apache.iceberg.metrics.MetricsReporter;
+
+/**
+ * Leads the catalog behind to the metrics reporter of the encrypting catalog in front of it. A
+ * catalog shows its reporter only with a table, and a transaction that creates a table needs it
+ * before: so both have this one instance of the class that the user named.
+ */
+public final class HandoverMetricsReporter implements MetricsReporter {
+  private static final String ID = "encryption.metrics-reporter.shared-id";
+
+  private MetricsReporter reporter;
+
+  /** Iceberg makes one by this constructor. */
+  public HandoverMetricsReporter() {}
+
+  /** The user's reporter; closed once, however many owners close it. */
+  private record Owned(MetricsReporter reporter, AtomicBoolean closed) implements MetricsReporter {
+    @Override
+    public void report(MetricsReport report) {
+      reporter.report(report);
+    }
+
+    @Override
+    public void close() {
+      if (closed.compareAndSet(false, true)) {
+        reporter.close();
+      }
+    }
+  }
+
+  /** Makes the reporter that a catalog's properties name, or Iceberg's default one. */
+  public static MetricsReporter load(Map<String, String> catalogProperties) {
+    return new Owned(CatalogUtil.loadMetricsReporter(catalogProperties), new AtomicBoolean(false));
+  }
+
+  /** What to set on the catalog behind. */
+  public static Map<String, String> propertiesFor(MetricsReporter reporter) {
+    return Map.of(
+        CatalogProperties.METRICS_REPORTER_IMPL,
+        HandoverMetricsReporter.class.getName(),
+        ID,
+        Handover.offer(reporter));
+  }
+
+  @Override
+  public void initialize(Map<String, String> properties) {
+    this.reporter = Handover.take(properties.get(ID), MetricsReporter.class);
+  }
+
+  @Override
+  public void report(MetricsReport report) {
+    reporter.report(report);
+  }
+
+  @Override
+  public void close() {
+    reporter.close();
+  }
+}

@@ -1,0 +1,67 @@
+package io.icebergcrypto.lifecycle.encrypt;
+
+import java.util.List;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.types.Type;
+import org.apache.iceberg.types.TypeUtil;
+import org.apache.iceberg.types.Types;
+
+/**
+ * Units of a plaintext table that were copied together, or some of them: those that are still as
+ * they were.
+ *
+ * @param schemaId the schema that they were read and written with
+ * @param lastColumnId the last column that the table had then
+ * @param copies what was copied
+ * @param manifests the manifests of the new files, which no snapshot has yet; they hold keys
+ */
+public record LoggedGroup(
+    int schemaId, int lastColumnId, List<UnitCopy> copies, List<ManifestFile> manifests) {
+
+  /** Some of the copies. */
+  public LoggedGroup with(List<UnitCopy> some) {
+    return new LoggedGroup(schemaId, lastColumnId, List.copyOf(some), manifests);
+  }
+
+  /** The same copies, in manifests that have no other files. */
+  public LoggedGroup in(List<ManifestFile> others) {
+    return new LoggedGroup(schemaId, lastColumnId, copies, others);
+  }
+
+  /** Whether a file, by its position in the group's manifest, is one of these copies. */
+  public boolean has(int position) {
+    return copies.stream().anyMatch(copy -> copy.has(position));
+  }
+
+  /** How many rows the copies have. */
+  public long rows() {
+    return copies.stream().mapToLong(UnitCopy::rows).sum();
+  }
+
+  /**
+   * Whether the new files have all that another schema reads in the old ones: each of its columns,
+   * unless that came later, in a type that is no wider.
+   *
+   * @param written the schema that they were written with
+   */
+  public boolean suits(Schema written, Schema wanted) {
+    return TypeUtil.indexById(wanted.asStruct()).values().stream()
+        .allMatch(field -> field.fieldId() > lastColumnId || has(written, field));
+  }
+
+  private static boolean has(Schema written, Types.NestedField field) {
+    Type type = written.findType(field.fieldId());
+    return type != null
+        && (type.equals(field.type())
+            || type.isNestedType() && type.typeId() == field.type().typeId()
+            || type.isPrimitiveType()
+                && TypeUtil.isPromotionAllowed(type, field.type().asPrimitiveType()));
+  }
+
+  /** Without the paths and keys of the manifests. */
+  @Override
+  public String toString() {
+    return String.format("LoggedGroup(%d units)", copies.size());
+  }
+}

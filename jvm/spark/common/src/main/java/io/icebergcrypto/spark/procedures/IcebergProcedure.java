@@ -1,0 +1,133 @@
+package io.icebergcrypto.spark.procedures;
+
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.spark.call.Parameter;
+import io.icebergcrypto.spark.call.Procedure;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.StructType;
+
+/** One of Iceberg's procedures, called with what this project knows of the table that it names. */
+abstract class IcebergProcedure implements Procedure {
+  private final Procedure procedure;
+  private final TableCatalog catalog;
+  private final EncryptedCatalog encrypted;
+
+  /**
+   * Wraps a procedure of Iceberg's.
+   *
+   * @param catalog the catalog that it is called in
+   * @param encrypted the encrypting Iceberg catalog behind it
+   */
+  IcebergProcedure(Procedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
+    this.procedure = procedure;
+    this.catalog = catalog;
+    this.encrypted = encrypted;
+  }
+
+  /** Calls it, or does something else in its place; the parameter {@code table} is given. */
+  abstract Iterator<Scan> call(Procedure icebergs, InternalRow input);
+
+  @Override
+  public final Iterator<Scan> call(InternalRow input) {
+    return input.isNullAt(indexOf("table")) // the procedure itself reports it
+        ? procedure.call(input)
+        : call(procedure, input);
+  }
+
+  final TableCatalog catalog() {
+    return catalog;
+  }
+
+  final EncryptedCatalog encrypted() {
+    return encrypted;
+  }
+
+  @Override
+  public String name() {
+    return procedure.name();
+  }
+
+  @Override
+  public String description() {
+    return procedure.description();
+  }
+
+  @Override
+  public StructType outputType() {
+    return procedure.outputType();
+  }
+
+  @Override
+  public Parameter[] parameters() {
+    return procedure.parameters();
+  }
+
+  @Override
+  public boolean isDeterministic() {
+    return procedure.isDeterministic();
+  }
+
+  final String textOrNull(InternalRow input, String parameter) {
+    int index = indexOf(parameter);
+    return input.isNullAt(index) ? null : input.getUTF8String(index).toString();
+  }
+
+  final int indexOf(String parameter) {
+    Parameter[] parameters = parameters();
+    for (int i = 0; i < parameters.length; i++) {
+      if (parameters[i].name().equals(parameter)) {
+        return i;
+      }
+    }
+
+    throw new IllegalStateException(name() + " has no parameter " + parameter);
+  }
+
+  static CatalogAndIdentifier parsed(String table, CatalogPlugin defaultCatalog)
+      throws ParseException {
+    return Spark3Util.catalogAndIdentifier(SparkSession.active(), table, defaultCatalog);
+  }
+
+  /** A table that a procedure names. */
+  record Found(String catalog, Identifier identifier, Map<String, String> properties) {
+    String fullName() {
+      return SqlNames.full(catalog, identifier.namespace(), identifier.name());
+    }
+
+    boolean isEncrypted() {
+      return properties.containsKey(TableProperties.ENCRYPTION_TABLE_KEY);
+    }
+  }
+
+  /** Nothing when there is no such table: the procedure says so itself. */
+  static Optional<Found> find(String table, CatalogPlugin defaultCatalog) {
+    try {
+      CatalogAndIdentifier found = parsed(table, defaultCatalog);
+      if (!(found.catalog() instanceof TableCatalog tables)) {
+        return Optional.empty();
+      }
+
+      return Optional.of(
+          new Found(
+              found.catalog().name(),
+              found.identifier(),
+              tables.loadTable(found.identifier()).properties()));
+    } catch (NoSuchTableException | ParseException e) {
+      return Optional.empty();
+    }
+  }
+}

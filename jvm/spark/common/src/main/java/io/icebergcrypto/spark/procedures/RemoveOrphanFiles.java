@@ -1,0 +1,74 @@
+package io.icebergcrypto.spark.procedures;
+
+import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.lifecycle.encrypt.CopyLog;
+import io.icebergcrypto.spark.call.Parameter;
+import io.icebergcrypto.spark.call.Procedure;
+import java.util.Iterator;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.read.Scan;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** {@code remove_orphan_files}: it spares what {@code encrypt_table} has copied. */
+final class RemoveOrphanFiles extends IcebergProcedure {
+  static final String NAME = "remove_orphan_files";
+
+  private static final Logger LOG = LoggerFactory.getLogger(RemoveOrphanFiles.class);
+
+  /** Iceberg's, if no age is given; and what it requires of one that is. */
+  private static final int USUAL_AGE_DAYS = 3;
+
+  private static final long DAY_MILLIS = 24L * 60 * 60 * 1000;
+
+  RemoveOrphanFiles(Procedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
+    super(procedure, catalog, encrypted);
+  }
+
+  @Override
+  Iterator<Scan> call(Procedure icebergs, InternalRow input) {
+    return icebergs.call(withoutCopies(input));
+  }
+
+  /**
+   * Of a plaintext table of which {@code encrypt_table} has copied some, no table has the copies
+   * yet: only files that are older are removed.
+   */
+  private InternalRow withoutCopies(InternalRow input) {
+    Long begun =
+        find(textOrNull(input, "table"), catalog())
+            .filter(found -> !found.isEncrypted() && found.catalog().equals(catalog().name()))
+            .map(found -> begunMillis(found.identifier()))
+            .orElse(null);
+    int olderThan = indexOf("older_than");
+    long keptMicros = begun == null ? Long.MAX_VALUE : (begun - DAY_MILLIS) * 1000;
+    if (begun == null || !input.isNullAt(olderThan) && input.getLong(olderThan) < keptMicros) {
+      return input;
+    }
+
+    long usual = System.currentTimeMillis() - USUAL_AGE_DAYS * DAY_MILLIS;
+    Parameter[] parameters = parameters();
+    Object[] values = new Object[parameters.length];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = input.isNullAt(i) ? null : input.get(i, parameters[i].type());
+    }
+
+    values[olderThan] = Math.min(keptMicros, usual * 1000);
+    LOG.info("{} only removes files from before {}: encrypt_table has begun", NAME, begun);
+    return new GenericInternalRow(values);
+  }
+
+  private Long begunMillis(Identifier identifier) {
+    try {
+      TableIdentifier table = Spark3Util.identifierToTableIdentifier(identifier);
+      return CopyLog.begunMillis(encrypted().context().unchecked(table));
+    } catch (org.apache.iceberg.exceptions.NoSuchTableException e) {
+      return null; // a table of another format, in the session's catalog
+    }
+  }
+}
