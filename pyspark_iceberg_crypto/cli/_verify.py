@@ -28,11 +28,11 @@ from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_fold
 @_session.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
-    "--depth",
-    type=click.Choice(["magic", "structure", "deep"], case_sensitive=False),
-    help="What to check of each file: magic (its first bytes, the default), structure, or deep (every byte).",
+    "--structure",
+    is_flag=True,
+    help="Check each file's header, block layout, footer and length, not its first bytes only.",
 )
-@click.option("--deep", is_flag=True, help="The same as --depth deep.")
+@click.option("--deep", is_flag=True, help="Check every byte of each file, by its tags.")
 @click.option(
     "--sample",
     type=click.FloatRange(0, 1, min_open=True),
@@ -113,7 +113,6 @@ def _verify(
 ) -> VerifyReport | TablesReport:
     if folder:
         _refuse_for_a_folder(options)
-        options = {**options, "deep": options["deep"] or options["depth"] == "deep"}
     names = options.pop("except_tables")
     if len(targets) == 1:
         if names:
@@ -141,7 +140,6 @@ def _verify(
 def _refuse_for_a_folder(options: dict[str, Any]) -> None:
     """Raise an error for what would be left out in silence."""
     defaults = {
-        "depth": (None, "magic", "deep"),
         "deep": (False, True),
         "sample": (1.0,),
         "seed": (0,),

@@ -19,9 +19,9 @@ def verify_catalog(
     spark: SparkSession,
     name: str,
     *,
+    structure: bool = False,
     deep: bool = False,
     all_snapshots: bool = False,
-    depth: str | None = None,
     sample: float = 1.0,
     seed: int = 0,
     strays: bool = False,
@@ -36,9 +36,9 @@ def verify_catalog(
     Args:
         spark: a session that knows the catalog.
         name: a catalog ("lake") or a namespace ("lake.db" or "lake.db.*").
-        deep: see `verify_table`, as for all that is not explained here.
+        structure: see `verify_table`, as for all that is not explained here.
+        deep: see there.
         all_snapshots: see there.
-        depth: see there.
         sample: see there.
         seed: see there.
         strays: see there.
@@ -57,7 +57,7 @@ def verify_catalog(
         raise ConfigurationError(
             f"except_tables={except_tables!r} is no list of tables", "for example ['lake.db.t']"
         )
-    options = checked_options(deep, all_snapshots, depth, sample, seed, strays, resume)
+    options = checked_options(structure, deep, all_snapshots, sample, seed, strays, resume)
     except_tables = list(except_tables)
     found = _progress.run(
         spark, name, progress, "verify_catalog", name=name, except_tables=except_tables, **options

@@ -287,5 +287,5 @@ def test_an_operation_whose_kms_goes_away_midway(
         if name == "encrypt_table":
             purge_plaintext(lake.spark, fresh.table())
         if name != "decrypt_table":
-            with verify_table(lake.spark, fresh.table(), depth="deep") as report:
+            with verify_table(lake.spark, fresh.table(), deep=True) as report:
                 assert report.ok, str(report)

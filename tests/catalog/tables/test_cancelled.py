@@ -88,7 +88,7 @@ def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
     assert key_of(hadoop, table) is None
     assert encrypt_table(hadoop.spark, table, "k1").copied_files == 7 - 2
     assert hadoop.ids(table) == [*range(6), 9]
-    with verify_table(hadoop.spark, table, depth="deep") as report:
+    with verify_table(hadoop.spark, table, deep=True) as report:
         assert report.ok, str(report)
 
 

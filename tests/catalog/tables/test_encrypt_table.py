@@ -39,7 +39,7 @@ def encrypt(lake: Lake, table: str = "t", key: str = "k1", **arguments: Any) -> 
 
 
 def assert_proved(lake: Lake, table: str) -> None:
-    with verify_table(lake.spark, table, depth="deep") as report:
+    with verify_table(lake.spark, table, deep=True) as report:
         assert report.ok, str(report)
 
 
@@ -188,7 +188,7 @@ def test_branches_and_tags(lake: Lake) -> None:
         assert rows(lake, table, f"VERSION AS OF '{ref}'") == expected, ref
     assert len(shown["first"][0]) == 3
     assert lake.sql(query) == refs
-    with verify_table(lake.spark, table, depth="deep") as report:
+    with verify_table(lake.spark, table, deep=True) as report:
         assert report.ok
     lake.sql(f"INSERT INTO {table}.branch_side VALUES (6, '{MARKER}-6')")
     assert lake.ids(table, "VERSION AS OF 'side'") == [1, 2, 3, 4, 6]
@@ -299,7 +299,7 @@ def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
     properties = {row.key: row.value for row in lake.sql(f"SHOW TBLPROPERTIES {table}")}
     assert properties["gc.enabled"] == "true"
     assert not any("plaintext" in key or "previous-versions" in key for key in properties)
-    with verify_table(lake.spark, table, depth="deep", strays=True) as report:
+    with verify_table(lake.spark, table, deep=True, strays=True) as report:
         assert report.ok, str(report)
     refused(lake, f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}')", "was purged")
 

@@ -48,7 +48,7 @@ def finish(lake: Lake) -> int:
     done = encrypt_table(lake.spark, lake.table(), "k1")
     assert done.committed
     lake.sql(f"REFRESH TABLE {lake.table()}")
-    with verify_table(lake.spark, lake.table(), depth="deep") as report:
+    with verify_table(lake.spark, lake.table(), deep=True) as report:
         assert report.ok, str(report)
     return done.copied_files
 
@@ -183,7 +183,7 @@ def test_what_another_run_leaves_is_deleted(hadoop: Lake) -> None:
         path.write_bytes(content)
     purge_plaintext(hadoop.spark, table)
     assert log(hadoop) == []
-    with verify_table(hadoop.spark, table, depth="deep", strays=True) as report:
+    with verify_table(hadoop.spark, table, deep=True, strays=True) as report:
         assert report.ok, str(report)
 
 

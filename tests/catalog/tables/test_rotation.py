@@ -103,7 +103,7 @@ def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
         assert fresh.ids(fresh.table()) == [2, 3, 4]
         assert fresh.ids(fresh.table(), "VERSION AS OF 'before'") == [1, 2, 3]
         with verify_table(
-            fresh.spark, fresh.table(), depth="deep", all_snapshots=True, strays=True
+            fresh.spark, fresh.table(), deep=True, all_snapshots=True, strays=True
         ) as report:
             assert report.ok, str(report)
         assert encryption_keys(fresh.spark, fresh.table()).ok
@@ -167,7 +167,7 @@ def moves_to(moved: Lake, lake: Lake, key: str) -> None:
         moved.call("rotate_master_key", arguments=arguments)  # a second time is no harm
         assert history(moved, moved.table()) == before
         moved.insert(moved.table(), [3])
-        with verify_table(moved.spark, moved.table(), depth="deep", all_snapshots=True) as report:
+        with verify_table(moved.spark, moved.table(), deep=True, all_snapshots=True) as report:
             assert report.ok, str(report)
         assert encryption_keys(moved.spark, moved.table()).ok
     with pytest.raises(IcebergCryptoError):
