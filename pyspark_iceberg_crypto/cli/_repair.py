@@ -10,23 +10,28 @@ from pyspark_iceberg_crypto.verbs.repair import RepairReport, repair_table
 
 @_session.command()
 @_targets.targets
-@click.option("--yes", is_flag=True, help="Mend what can be mended. Without it nothing is changed.")
-def repair(targets: tuple[str, ...], yes: bool, output: str) -> None:
+@click.option(
+    "--confirm", is_flag=True, help="Mend what can be mended. Without it nothing is changed."
+)
+def repair(targets: tuple[str, ...], confirm: bool, output: str) -> None:
     """Say what is wrong with tables, which other clients or a crash have left unusable.
 
     A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). Each finding has a remedy. With
-    --yes, what can be mended is mended in one commit of metadata; nothing is rolled back or deleted.
+    --confirm, what can be mended is mended in one commit of metadata; nothing is rolled back or deleted.
 
     \b
     Examples:
       iceberg-crypto repair lake.db.t
-      iceberg-crypto repair lake.db.t lake.db.u --yes
+      iceberg-crypto repair lake.db.t lake.db.u --confirm
 
     Exit code: 0 nothing is wrong, or all was mended, 1 findings are left, 2 it could not be looked at, 64 the command
     is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     _targets.act(
-        targets, lambda spark, table: repair_table(spark, table, yes=yes), output, code=_code
+        targets,
+        lambda spark, table: repair_table(spark, table, confirm=confirm),
+        output,
+        code=_code,
     )
 
 

@@ -199,7 +199,7 @@ def decrypt_table(
     spark: SparkSession,
     table: str,
     *,
-    allow_plaintext: bool = False,
+    confirm: bool = False,
     progress: bool | None = None,
 ) -> DecryptedTable:
     """Make an encrypted table a plaintext one in place: the way back of `encrypt_table`.
@@ -212,18 +212,15 @@ def decrypt_table(
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t".
-        allow_plaintext: has to be True.
+        confirm: has to be True: the rows are then plaintext.
         progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
 
     Raises:
-        ConfigurationError: there is no such table, plaintext is not allowed, or the catalog has encrypted tables only.
+        ConfigurationError: there is no such table, it was not confirmed, or the catalog has encrypted tables only.
         NotEncryptedError: the table is not encrypted.
         NotSupportedError: its plaintext from before `encrypt_table` was not purged.
         IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.
     """
     name = table_name(table)
-    allowed = bool(allow_plaintext)
-    found = _progress.run(
-        spark, name, progress, "decrypt_table", table=name, allow_plaintext=allowed
-    )
-    return DecryptedTable(**found)
+    given = {"table": name, "confirm": bool(confirm)}
+    return DecryptedTable(**_progress.run(spark, name, progress, "decrypt_table", **given))

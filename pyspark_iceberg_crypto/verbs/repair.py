@@ -96,11 +96,11 @@ def _verdict(found: RepairReport) -> Text:
     mendable = sum(one.mendable for one in found.left)
     said = f"✗ {table}: {plural(len(found.left), 'finding')} left"
     return Text(
-        said + (f", {mendable} of which can be mended (yes)" if mendable else ""), "bold red"
+        said + (f", {mendable} of which can be mended (confirm)" if mendable else ""), "bold red"
     )
 
 
-def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> RepairReport:
+def repair_table(spark: SparkSession, table: str, *, confirm: bool = False) -> RepairReport:
     """Say what is wrong with a table that other clients, or a crash, have left unusable; and mend it on request.
 
     It reads metadata and, of plaintext snapshots, the manifests; the KMS is asked for each KEK. What can be mended
@@ -110,7 +110,7 @@ def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> Repai
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t".
-        yes: mend what can be mended. Without it nothing is changed.
+        confirm: mend what can be mended. Without it nothing is changed.
 
     Raises:
         ConfigurationError: there is no such table.
@@ -118,6 +118,6 @@ def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> Repai
         NotSupportedError: the catalog is not one of this project.
         IcebergCryptoError: the commit was refused. Nothing was changed.
     """
-    found = _jvm.run(spark, "repair_table", table=table_name(table), yes=bool(yes))
+    found = _jvm.run(spark, "repair_table", table=table_name(table), confirm=bool(confirm))
     findings = [RepairFinding(**one) for one in found.pop("findings")]
     return RepairReport(**{"table": table, **found}, findings=findings)

@@ -145,9 +145,9 @@ def test_each_character_is_itself_or_in_hex(character: str) -> None:
             ),
         ),
         (
-            lambda spark: decrypt_table(spark, "lake.db.t", allow_plaintext=True, progress=True),
+            lambda spark: decrypt_table(spark, "lake.db.t", confirm=True, progress=True),
             {"old_key_id": "k", "files": 1, "bytes": 9},
-            ("`lake`", "decrypt_table", {"table": "lake.db.t", "allow_plaintext": True}),
+            ("`lake`", "decrypt_table", {"table": "lake.db.t", "confirm": True}),
         ),
         (
             lambda spark: reencrypt_table(spark, "lake.db.t", options={"a": "1", "b": "2"}),
@@ -212,11 +212,11 @@ def test_value_keys_are_procedures() -> None:
         "CALL `a``b`.system.create_value_key(name => 'hr', key_id => CAST(X'6b2731' AS STRING))",
         "CALL `lake`.system.value_keys()",
         "CALL `lake`.system.rotate_value_key(name => 'hr', new_version => true)",
-        "CALL `lake`.system.drop_value_key(name => 'hr', version => '0a', allow_loss => false)",
+        "CALL `lake`.system.drop_value_key(name => 'hr', version => '0a', confirm => false)",
     ]
     for wrong in ("", None, 5):
         with pytest.raises(ConfigurationError, match="version="):
-            drop_value_key(spark, "lake", "hr", wrong, allow_loss=True)  # type: ignore[arg-type]
+            drop_value_key(spark, "lake", "hr", wrong, confirm=True)  # type: ignore[arg-type]
     assert len(spark.asked) == 4
 
 

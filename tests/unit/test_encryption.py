@@ -114,7 +114,7 @@ def test_decrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
         "committed": True,
         "message": "plaintext now",
     }
-    result, asked = run("decrypt", "lake.db.t", "--allow-plaintext", answer=answer)
+    result, asked = run("decrypt", "lake.db.t", "--confirm", answer=answer)
     assert asked == ["decrypt_table", "lake.db.t", True]
     assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: plaintext now")
     _, asked = run("decrypt", "lake.db.t", "--output", "json", answer=answer)

@@ -57,20 +57,22 @@ means: nobody reads it
 remedy: 'k1' is put back.
 """
     )
-    assert result.stdout.endswith("✗ lake.db.t: 2 findings left, 1 of which can be mended (yes)\n")
-    result, _ = run([{**REMOVED, "mended": True}, PLAINTEXT], "--yes")
+    assert result.stdout.endswith(
+        "✗ lake.db.t: 2 findings left, 1 of which can be mended (confirm)\n"
+    )
+    result, _ = run([{**REMOVED, "mended": True}, PLAINTEXT], "--confirm")
     assert result.exit_code == 1
     assert result.stdout.endswith("✗ lake.db.t: 1 finding left\n")
 
 
 def test_all_is_mended(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     mended = {**REMOVED, "mended": True}
-    result, asked = run([mended], "--yes")
+    result, asked = run([mended], "--confirm")
     assert asked == ["repair_table", "lake.db.t", True]
     assert result.exit_code == 0
     assert "mended: 'k1' is put back." in result.stdout
     assert result.stdout.endswith("✓ lake.db.t: 1 finding mended; verify it now\n")
-    result, _ = run([mended], "--yes", "--output", "json")
+    result, _ = run([mended], "--confirm", "--output", "json")
     assert json.loads(result.stdout) == {
         "ok": True,
         "table": "lake.db.t",

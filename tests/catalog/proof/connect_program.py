@@ -89,7 +89,7 @@ def values(spark: SparkSession) -> dict[str, Any]:
     plain = ours.decrypt_value("ssn", "people", catalog="shop", context="c").alias("ssn")
     nothing = ours.decrypt_value("ssn", "people", catalog="shop", errors=False).alias("ssn")
     both = encrypted("people").union(encrypted("people", deterministic=True))
-    dropped = ours.drop_value_key(spark, "shop", "people", first.version, allow_loss=True)
+    dropped = ours.drop_value_key(spark, "shop", "people", first.version, confirm=True)
 
     def misspelt() -> Any:
         with ours.typed_errors():

@@ -261,7 +261,7 @@ def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
         plaintext = {path_of(one.path) for one in report.problems if one.code == "plaintext"}
         assert plaintext == {path for path in plaintext_files(hadoop) if path.suffix != ".json"}
         assert all(one.hint.startswith("Whoever reads the storage") for one in report.problems)
-    [left] = repair_table(hadoop.spark, table, yes=True).left
+    [left] = repair_table(hadoop.spark, table, confirm=True).left
     assert left.finding == "plaintext left" and kept in left.detail and purge in left.remedy
     [found] = diagnose_tables(hadoop.spark, table).findings
     assert found.harm == "plaintext left" and kept in found.problem and purge in found.hint
@@ -423,7 +423,7 @@ def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
                 "has begun",
                 "'k1'",
             )
-            [begun] = repair_table(hadoop.spark, table, yes=True).left
+            [begun] = repair_table(hadoop.spark, table, confirm=True).left
             assert begun.finding == "encryption begun" and "encrypt_table" in begun.remedy
             copied.append(encrypt(hadoop).copied_files)
     assert copied[0] < 6

@@ -66,7 +66,7 @@ STATEMENTS = {
     ),
     "purge_plaintext": Statement(PURGE, key=None, before=(ENCRYPT,), plaintext=True),
     "decrypt_table": Statement(
-        PROCEDURE + "decrypt_table(table => '{name}', allow_plaintext => true)",
+        PROCEDURE + "decrypt_table(table => '{name}', confirm => true)",
         plaintext=True,
     ),
     "reencrypt_table": Statement(PROCEDURE + "reencrypt_table(table => '{name}')"),

@@ -213,7 +213,7 @@ def test_decrypt_table_is_killed_and_begins_anew(killed: Killed) -> None:
         lambda: killed.create("k1"),
         lambda: killed.kill("decrypt_table", ", true"),
         lambda: killed.key_id() is None,
-        lambda: decrypt_table(lake.spark, killed.table, allow_plaintext=True),
+        lambda: decrypt_table(lake.spark, killed.table, confirm=True),
         prove,
     )
 

@@ -29,14 +29,14 @@ def test_a_key_id_and_a_data_key_length_are_put_right(lake: Lake) -> None:
     found = {row.finding: row.mendable for row in rows}
     if lake.kind in ("jdbc", "hadoop"):  # nobody knows what else was changed
         assert found == {"metadata refused": False, "data key length": False}
-        assert [row.finding for row in lake.call("repair_table", arguments="yes => true")] == [
+        assert [row.finding for row in lake.call("repair_table", arguments="confirm => true")] == [
             row.finding for row in rows
         ]
         return
     wrong = ["data key length"] if lake.kind == "hive" else ["key id removed", "data key length"]
     assert found == dict.fromkeys(wrong, True)
     assert not any(row.mended for row in rows)
-    rows = lake.call("repair_table", arguments="yes => true")
+    rows = lake.call("repair_table", arguments="confirm => true")
     assert [(row.finding, row.mended) for row in rows] == [(one, True) for one in wrong]
     lake.insert(table, [2])
     assert lake.ids(table) == [1, 2]
@@ -57,7 +57,7 @@ def test_plaintext_is_left_and_the_remedy_works(lake: Lake) -> None:
         findings = {one.finding for one in repair_table(lake.spark, table).findings}
         assert {"metadata refused", "plaintext"} <= findings
         return
-    report = repair_table(lake.spark, table, yes=True)
+    report = repair_table(lake.spark, table, confirm=True)
     assert [(one.finding, one.mended) for one in report.findings] == [("plaintext", False)]
     remedy = report.findings[0].remedy
     back = remedy.index("CALL")
@@ -85,6 +85,6 @@ def test_what_is_no_encrypted_table(hadoop: Lake) -> None:
     hadoop.sql(f"ALTER TABLE {stock} SET TBLPROPERTIES ('a'='b')")
     with pytest.raises(TamperedError), typed_errors():
         hadoop.sql(f"REFRESH TABLE {table}")
-    report = repair_table(hadoop.spark, table, yes=True)
+    report = repair_table(hadoop.spark, table, confirm=True)
     assert [one.finding for one in report.left] == ["metadata refused"]
     assert "authenticate_metadata" in report.left[0].remedy

@@ -73,7 +73,7 @@ def test_encrypt_table(lake: Lake) -> None:
 def test_decrypt_table(lake: Lake) -> None:
     """The copy of the one who comes second is deleted."""
     table = table_of_three(lake, "k1")
-    done, errors = at_once(lambda: decrypt_table(lake.spark, table, allow_plaintext=True))
+    done, errors = at_once(lambda: decrypt_table(lake.spark, table, confirm=True))
     assert len(done) == 1 and done[0].files == 3, (done, errors)
     assert isinstance(errors[0], NotEncryptedError), str(errors[0])
     lake.sql(f"REFRESH TABLE {table}")

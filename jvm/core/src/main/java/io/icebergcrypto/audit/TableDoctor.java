@@ -214,7 +214,7 @@ public final class TableDoctor {
         String.format(
             "%s gives its files their lengths; the catalog property"
                 + " encryption.files-without-length=accept reads them as they are.",
-            SqlNames.call("repair_table", name, "yes => true")));
+            SqlNames.call("repair_table", name, "confirm => true")));
   }
 
   private static Finding keyIdRemoved(String name, TableMetadata metadata) {

@@ -58,7 +58,8 @@ class RepairOnHiveTest extends LakeFixture {
               set(catalog.loadTable(T), "encryption.data-key-length", "32");
             })
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("CALL lake.system.repair_table(table => 'lake.db.t', yes => true)");
+        .hasMessageContaining(
+            "CALL lake.system.repair_table(table => 'lake.db.t', confirm => true)");
     assertThat(TableRepair.run(catalog, T, true).ok()).isTrue();
     set(openStock().loadTable(T), "encryption.data-key-length", "many");
     List<Defect> left = TableRepair.run(catalog, T, true).defects(); // nobody can load it

@@ -197,7 +197,7 @@ class RepairTest extends LakeFixture {
     assertThatThrownBy(() -> TestLake.ids(open().loadTable(T)))
         .as("control")
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
+        .hasMessageContaining("system.repair_table(table => 'lake.db.t', confirm => true)");
     Defect defect = found(Kind.DATA_KEY_LENGTH);
     assertThat(defect.detail()).contains("'17'");
     assertThat(defect.remedy()).contains("32");
@@ -221,7 +221,7 @@ class RepairTest extends LakeFixture {
     EncryptedCatalog strict = open(Map.of("encryption.plaintext-tables", "refuse"));
     assertThatThrownBy(() -> TestLake.append(open().loadTable(T), 2))
         .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
+        .hasMessageContaining("system.repair_table(table => 'lake.db.t', confirm => true)");
     Defect defect = found(strict, Kind.KEY_ID_REMOVED);
     assertThat(defect.mendable()).isTrue();
     assertThat(defect.remedy()).contains("'k1'", "Find out who", "verify");

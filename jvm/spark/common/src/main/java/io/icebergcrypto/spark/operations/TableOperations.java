@@ -46,7 +46,7 @@ final class TableOperations {
           Operation.procedure(
               "decrypt_table",
               "Decrypts a table in place: its files are plaintext then",
-              "table STRING NOT NULL, allow_plaintext BOOLEAN",
+              "table STRING NOT NULL, confirm BOOLEAN",
               "table STRING NOT NULL, old_key_id STRING NOT NULL, files BIGINT NOT NULL, bytes"
                   + " BIGINT NOT NULL, committed BOOLEAN NOT NULL, message STRING NOT NULL",
               call ->
@@ -55,7 +55,7 @@ final class TableOperations {
                           call.spark(),
                           call.catalog(),
                           call.table(),
-                          call.flag("allow_plaintext"),
+                          call.flag("confirm"),
                           call.progress()))),
           Operation.procedure(
               "purge_plaintext",
@@ -85,13 +85,13 @@ final class TableOperations {
           Operation.procedure(
                   "repair_table",
                   "Says what is wrong with a table that cannot be used and, on request, mends it",
-                  "table STRING NOT NULL, yes BOOLEAN",
+                  "table STRING NOT NULL, confirm BOOLEAN",
                   "finding STRING NOT NULL, detail STRING NOT NULL, consequence STRING NOT NULL,"
                       + " remedy STRING NOT NULL, mendable BOOLEAN NOT NULL, mended BOOLEAN NOT"
                       + " NULL",
                   call -> {
                     TableRepair done =
-                        TableRepair.run(call.catalog(), call.table(), call.flag("yes"));
+                        TableRepair.run(call.catalog(), call.table(), call.flag("confirm"));
                     return new Answer(
                         done.toMap(), done.defects().stream().map(Defect::toMap).toList());
                   })
