@@ -37,6 +37,7 @@ from pyspark_iceberg_crypto.schemas import OUTPUT, report_schema
 from pyspark_iceberg_crypto.verbs.inspection import FileInspection
 
 FILE = Path(__file__).resolve().parents[1] / "pyspark_iceberg_crypto" / "schemas" / OUTPUT
+WIDTH = 120
 TEXT, TEXTS = {"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
@@ -146,12 +147,7 @@ def output() -> dict[str, Any]:
         "items": {"type": "integer"},
         "description": "Versions that none of these tables needs.",
     }
-    report = report_schema()
-    made.defs["verify_report"] = {
-        "$id": report["$id"],
-        **{k: report[k] for k in ("oneOf", "$defs")},
-    }
-    verified = {"$ref": report["$id"]}
+    verified = {"$ref": report_schema()["$id"]}
     genuine = thing(
         "A report that is as it was signed.",
         genuine={"const": True},
@@ -214,5 +210,20 @@ def thing(title: str, **properties: Any) -> dict[str, Any]:
     }
 
 
+def laid_out(value: Any, indent: str = "") -> str:
+    """Write JSON with a property a line: what holds nothing nested is on one, and what is short."""
+    whole = json.dumps(value)
+    is_map = isinstance(value, dict)
+    inner = list(value.values() if is_map else value) if isinstance(value, dict | list) else []
+    nested = any(isinstance(one, dict | list) for one in inner)
+    if not nested or len(indent) + len(whole) < WIDTH:
+        return whole
+    deeper = f"{indent} "
+    names = [f"{json.dumps(name)}: " for name in value] if is_map else [""] * len(inner)
+    lines = [name + laid_out(one, deeper) for name, one in zip(names, inner, strict=True)]
+    start, end = "{}" if is_map else "[]"
+    return f"{start}\n{deeper}" + f",\n{deeper}".join(lines) + f"\n{indent}{end}"
+
+
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(output(), indent=2) + "\n", encoding="utf-8")
+    FILE.write_text(laid_out(output()) + "\n", encoding="utf-8")
