@@ -16,7 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto._names import SESSION_CATALOG
 from pyspark_iceberg_crypto.cli import _session, _shared
-from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    IcebergCryptoError,
+    TableNotFoundError,
+)
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
@@ -222,9 +226,9 @@ def _one(
     try:
         with verify_table(spark, name, **options) as report:
             return _with_keys(spark, report)
-    except NotSupportedError as error:
-        if is_sparks and "There is no Iceberg table" in error.message:
-            raise NotSupportedError(
+    except TableNotFoundError as error:
+        if is_sparks:
+            raise TableNotFoundError(
                 f"{target} is neither a namespace of catalog {parts[0]} nor a table of {SESSION_CATALOG}",
                 "give a table with its catalog, such as lake.db.t, or a namespace that there is",
             ) from error

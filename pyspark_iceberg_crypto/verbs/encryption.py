@@ -128,7 +128,8 @@ def encrypt_table(
         progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
 
     Raises:
-        ConfigurationError: there is no such table, the key id is empty, or max_bytes is not above 0.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: the key id is empty, or max_bytes is not above 0.
         NotSupportedError: the table is encrypted already, or has something that encrypted tables cannot have.
         AccessDeniedError: the catalog or the KMS does not allow the key.
         KeyNotFoundError: the KMS does not have the key.
@@ -173,7 +174,8 @@ def purge_plaintext(
         progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
 
     Raises:
-        ConfigurationError: there is no such table, or a folder is no table's.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: a folder is no table's.
         NotSupportedError: the table was not encrypted in place, its plaintext was purged, or the old metadata names
             files in folders that are neither its own nor given. Nothing was deleted.
         IcebergCryptoError: the table does not verify, and nothing was deleted; or it is not finished: files could not
@@ -216,7 +218,8 @@ def decrypt_table(
         progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
 
     Raises:
-        ConfigurationError: there is no such table, it was not confirmed, or the catalog has encrypted tables only.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: it was not confirmed, or the catalog has encrypted tables only.
         NotEncryptedError: the table is not encrypted.
         NotSupportedError: its plaintext from before `encrypt_table` was not purged.
         IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.

@@ -116,7 +116,7 @@ def encryption_keys(spark: SparkSession, table: str) -> KeysReport:
         table: the table's name, such as "lake.db.t".
 
     Raises:
-        ConfigurationError: there is no such table.
+        TableNotFoundError: there is no such table.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
         TamperedError: its metadata is refused, and so what it lists is not to be trusted.
     """

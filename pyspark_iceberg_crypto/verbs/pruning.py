@@ -46,7 +46,7 @@ def prune_encryption_keys(spark: SparkSession, table: str, *, dry_run: bool = Fa
         dry_run: do everything but the commit.
 
     Raises:
-        ConfigurationError: there is no such table.
+        TableNotFoundError: there is no such table.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
     """
     found = _jvm.run(spark, "prune_encryption_keys", table=table_name(table), dry_run=bool(dry_run))

@@ -64,7 +64,8 @@ def reencrypt_table(
         dry_run: count files and bytes, and write nothing.
 
     Raises:
-        ConfigurationError: there is no such table, or an option is one that this function sets itself.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: an option is one that this function sets itself.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
     """
     given = {key: str(value) for key, value in (options or {}).items()}

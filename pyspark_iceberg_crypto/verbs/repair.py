@@ -113,7 +113,7 @@ def repair_table(spark: SparkSession, table: str, *, confirm: bool = False) -> R
         confirm: mend what can be mended. Without it nothing is changed.
 
     Raises:
-        ConfigurationError: there is no such table.
+        TableNotFoundError: there is no such table.
         NotEncryptedError: it is not encrypted, and never was.
         NotSupportedError: the catalog is not one of this project.
         IcebergCryptoError: the commit was refused. Nothing was changed.

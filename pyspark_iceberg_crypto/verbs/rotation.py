@@ -113,7 +113,8 @@ def rotate_master_key(
         dry_run: do everything but the commit, calls of the KMS included.
 
     Raises:
-        ConfigurationError: there is no such table, or the key id is empty.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: the key id is empty.
         NotSupportedError: the table is not encrypted, or its catalog is not one of this project.
         AccessDeniedError: the catalog or the KMS does not allow the key. Nothing was changed.
         KeyNotFoundError: the KMS does not have the key, or no longer has the old one. Nothing was changed.
@@ -151,7 +152,7 @@ def rotate_kek(
         dry_run: do everything but the commit, calls of the KMS included.
 
     Raises:
-        ConfigurationError: there is no such table.
+        TableNotFoundError: there is no such table.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
         TamperedError: a key does not decrypt. Nothing was changed.
         KmsUnavailableError: the KMS does not answer. Nothing was changed.

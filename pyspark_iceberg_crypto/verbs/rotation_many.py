@@ -103,7 +103,8 @@ def rotate_catalog(
         progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
 
     Raises:
-        ConfigurationError: an argument is wrong, or there is no such catalog or namespace.
+        TableNotFoundError: there is no such namespace.
+        ConfigurationError: an argument is wrong, or there is no such catalog.
     """
     kind = KekRotation if kek else MasterKeyRotation
     found = _progress.run(
@@ -237,7 +238,8 @@ def key_versions_in_use(
         progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
 
     Raises:
-        ConfigurationError: there is no such catalog or namespace.
+        TableNotFoundError: there is no such namespace.
+        ConfigurationError: there is no such catalog.
     """
     found = _progress.run(
         spark, str(name), progress, "key_versions_in_use", name=str(name), threads=threads

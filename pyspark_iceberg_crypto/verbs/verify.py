@@ -119,7 +119,7 @@ def verify_table(
 
     Raises:
         ConfigurationError: an argument is wrong, or the folder to resume is of another table or depth.
-        NotSupportedError: there is no such Iceberg table.
+        TableNotFoundError: there is no such Iceberg table.
         IcebergCryptoError: the check as a whole could not be done; see the error's type. What could not be
             checked of single files is in the report, which then is not ok.
     """

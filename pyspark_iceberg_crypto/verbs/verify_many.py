@@ -48,8 +48,8 @@ def verify_catalog(
         progress: see there.
 
     Raises:
-        ConfigurationError: an argument is wrong, there is no such catalog or namespace, or it has no table of a name in
-            except_tables; nothing was verified then.
+        TableNotFoundError: there is no such namespace, or no table of a name in except_tables; nothing was verified.
+        ConfigurationError: an argument is wrong, or there is no such catalog.
     """
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"{name!r} cannot be a catalog's name", "for example 'lake'")

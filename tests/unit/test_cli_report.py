@@ -19,7 +19,7 @@ from pyspark_iceberg_crypto import (
     EncryptionKey,
     KeyNotFoundError,
     KmsUnavailableError,
-    NotSupportedError,
+    TableNotFoundError,
     TablesReport,
     TamperedError,
     VerifyReport,
@@ -68,13 +68,13 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 )
             )
             found = (answers or {}).get(
-                table, NotSupportedError(f"There is no Iceberg table {table}")
+                table, TableNotFoundError(f"There is no Iceberg table {table}")
             )
             if isinstance(found, BaseException):
                 raise found
             if isinstance(found, list):
                 if not whole:
-                    raise NotSupportedError(f"There is no Iceberg table {table}")
+                    raise TableNotFoundError(f"There is no Iceberg table {table}")
                 left = [
                     {"table": one, "encrypted": False} for one in options.get("except_tables") or ()
                 ]

@@ -5,7 +5,11 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from harness.lake import Lake
 
-from pyspark_iceberg_crypto import ConfigurationError, NotSupportedError, encryption_keys
+from pyspark_iceberg_crypto import (
+    NotSupportedError,
+    TableNotFoundError,
+    encryption_keys,
+)
 
 
 def test_sql_and_python_tell_the_same(lake: Lake) -> None:
@@ -44,7 +48,7 @@ def test_what_has_no_keys(hadoop: Lake) -> None:
     table = hadoop.create(key=None)
     with pytest.raises(NotSupportedError, match="is not encrypted"):
         encryption_keys(hadoop.spark, table)
-    with pytest.raises(ConfigurationError, match="does not exist"):
+    with pytest.raises(TableNotFoundError, match="does not exist"):
         encryption_keys(hadoop.spark, hadoop.table("none"))
     with pytest.raises(NotSupportedError, match="is not an encrypting one"):
         encryption_keys(hadoop.spark, hadoop.table("t", "stock_hadoop"))

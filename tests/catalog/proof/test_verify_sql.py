@@ -5,7 +5,7 @@ from harness.lake import Lake
 from harness.world import World
 from pyspark.sql import Row, SparkSession
 
-from pyspark_iceberg_crypto import ConfigurationError, NotSupportedError, typed_errors
+from pyspark_iceberg_crypto import ConfigurationError, TableNotFoundError, typed_errors
 
 pytestmark = pytest.mark.catalogs("rest")
 
@@ -87,13 +87,13 @@ def test_a_namespace_and_those_within_it(rest: Lake) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ("table => '{ns}.absent'", NotSupportedError, "There is no Iceberg table"),
-        ("table => 'nowhere.t'", NotSupportedError, "has no namespace nowhere"),
-        ("table => '{ns}.v'", NotSupportedError, "is a view"),
-        ("namespace => 'nowhere'", ConfigurationError, "has no namespace nowhere"),
+        ("table => '{ns}.absent'", TableNotFoundError, "There is no Iceberg table"),
+        ("table => 'nowhere.t'", TableNotFoundError, "has no namespace nowhere"),
+        ("table => '{ns}.v'", TableNotFoundError, "is a view"),
+        ("namespace => 'nowhere'", TableNotFoundError, "has no namespace nowhere"),
         ("table => '{ns}.t', namespace => '{ns}'", ConfigurationError, "Both a table and"),
         ("table => '{ns}.t', except_tables => array('{ns}.t')", ConfigurationError, "Both a table"),
-        ("namespace => '{ns}', except_tables => array('{ns}.u')", ConfigurationError, "named .*u"),
+        ("namespace => '{ns}', except_tables => array('{ns}.u')", TableNotFoundError, "named .*u"),
         ("table => '{ns}.t', sample => 0", ConfigurationError, "no share"),
         ("table => '{ns}.t', sample => 1.5", ConfigurationError, "no share"),
     ],

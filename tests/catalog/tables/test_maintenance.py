@@ -12,8 +12,8 @@ from harness.lake import Lake
 from pyspark.java_gateway import ensure_callback_server_started
 
 from pyspark_iceberg_crypto import (
-    ConfigurationError,
     NotSupportedError,
+    TableNotFoundError,
     encryption_keys,
     prune_encryption_keys,
     reencrypt_table,
@@ -53,7 +53,7 @@ def test_what_has_no_keys_to_prune(hadoop: Lake) -> None:
     plain = hadoop.create("plain", key=None)
     with pytest.raises(NotSupportedError, match="is not encrypted"):
         prune_encryption_keys(hadoop.spark, plain)
-    with pytest.raises(ConfigurationError, match="does not exist"):
+    with pytest.raises(TableNotFoundError, match="does not exist"):
         prune_encryption_keys(hadoop.spark, hadoop.table("none"))
 
 

@@ -4,9 +4,9 @@ import pytest
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
-    ConfigurationError,
     NotEncryptedError,
     NotSupportedError,
+    TableNotFoundError,
     TamperedError,
     repair_table,
     typed_errors,
@@ -77,7 +77,7 @@ def test_what_is_no_encrypted_table(hadoop: Lake) -> None:
     assert str(report).startswith(f"✓ {table}: nothing is wrong with it")
     with pytest.raises(NotEncryptedError, match=plain):
         repair_table(hadoop.spark, plain)
-    with pytest.raises(ConfigurationError, match="does not exist"):
+    with pytest.raises(TableNotFoundError, match="does not exist"):
         repair_table(hadoop.spark, hadoop.table("none"))
     with pytest.raises(NotSupportedError, match="is not an encrypting one"):
         repair_table(hadoop.spark, hadoop.table("t", "stock_hadoop"))

@@ -15,6 +15,7 @@ from pyspark_iceberg_crypto import (
     IcebergCryptoError,
     Keystore,
     NotSupportedError,
+    TableNotFoundError,
     Vault,
     encryption_keys,
     key_versions_in_use,
@@ -256,7 +257,7 @@ def test_what_cannot_be_rotated(hadoop: Lake) -> None:
     for rotate in (rotate_kek, rotate_master_key):
         with pytest.raises(NotSupportedError, match="is not encrypted"):
             rotate(hadoop.spark, plain)
-        with pytest.raises(ConfigurationError, match="does not exist"):
+        with pytest.raises(TableNotFoundError, match="does not exist"):
             rotate(hadoop.spark, hadoop.table("none"))
         with pytest.raises(NotSupportedError, match="is not an encrypting one"):
             rotate(hadoop.spark, hadoop.table("t", "stock_hadoop"))
