@@ -17,22 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from pyspark_iceberg_crypto import (
-    DecryptedTable,
-    EncryptedTable,
-    KekRotation,
+    DecryptReport,
+    EncryptReport,
     KeyInfo,
-    KeyPruning,
     KeysReport,
     KeyVersionsReport,
-    MasterKeyRotation,
-    ParquetKeyRotation,
-    PurgedPlaintext,
+    PruneReport,
+    PurgeReport,
+    ReencryptReport,
     RepairReport,
-    RotationsReport,
-    TableReencryption,
+    RotateCatalogReport,
+    RotateKekReport,
+    RotateMasterKeyReport,
+    RotateParquetReport,
 )
-from pyspark_iceberg_crypto.doctor import Diagnosis
-from pyspark_iceberg_crypto.reports._changes import Changed
+from pyspark_iceberg_crypto.doctor import DoctorReport
 from pyspark_iceberg_crypto.schemas import OUTPUT, report_schema
 from pyspark_iceberg_crypto.verbs.inspection import FileInspection
 
@@ -61,11 +60,7 @@ class Schemas:
             told |= attributes(base)
         hints = typing.get_type_hints(kind)
         fields = [field for field in dataclasses.fields(kind) if field.name not in more]
-        properties = (
-            {"ok": {"type": "boolean"}}
-            if hasattr(kind, "ok") and not issubclass(kind, Changed)
-            else {}
-        )
+        properties = {"ok": {"type": "boolean"}} if hasattr(kind, "ok") else {}
         for field in fields:
             properties[field.name] = self._type(hints[field.name])
             if field.name in told:
@@ -139,8 +134,8 @@ def output() -> dict[str, Any]:
     )
     files = [inspected, {"$ref": "#/$defs/not_inspected"}]
     key = made.ref(KeyInfo)
-    diagnosis = made.ref(Diagnosis)
-    made.defs["Diagnosis"]["required"].remove("tables")
+    diagnosis = made.ref(DoctorReport)
+    made.defs["DoctorReport"]["required"].remove("tables")
     made.ref(KeyVersionsReport)
     made.defs["MasterKeyVersions"]["properties"]["not_needed"] = {
         "type": "array",
@@ -171,9 +166,9 @@ def output() -> dict[str, Any]:
                 folder={"type": ["string", "null"], "description": "Where all is; null: removed."},
             )
         ],
-        "decrypt": of_tables(DecryptedTable),
+        "decrypt": of_tables(DecryptReport),
         "doctor": [diagnosis],
-        "encrypt": of_tables(EncryptedTable, PurgedPlaintext),
+        "encrypt": of_tables(EncryptReport, PurgeReport),
         "inspect": [*files, {"type": "array", "items": {"anyOf": files}}],
         "jar": [thing("Where the jar is.", jar=TEXT)],
         "keys": of_tables(KeysReport, KeyVersionsReport),
@@ -184,12 +179,12 @@ def output() -> dict[str, Any]:
         "kms list-keys": [{"type": "array", "items": key}],
         "kms policy": [thing("A policy.", policy=TEXT, key_ids={"type": "array", "items": TEXT})],
         "kms rotate-key": [key],
-        "prune": of_tables(KeyPruning),
-        "reencrypt": of_tables(TableReencryption),
+        "prune": of_tables(PruneReport),
+        "reencrypt": of_tables(ReencryptReport),
         "repair": of_tables(RepairReport),
         "report check": [genuine, altered],
-        "rotate": of_tables(MasterKeyRotation, KekRotation, RotationsReport),
-        "rotate-parquet": [made.ref(ParquetKeyRotation)],
+        "rotate": of_tables(RotateMasterKeyReport, RotateKekReport, RotateCatalogReport),
+        "rotate-parquet": [made.ref(RotateParquetReport)],
         "verify": [verified],
     }
     error = {"$ref": "#/$defs/error"}

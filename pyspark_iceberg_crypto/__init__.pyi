@@ -38,9 +38,9 @@ from .schemas import report_schema
 from .session import configure_spark
 from .settings import jar_path, spark_conf
 from .verbs.encryption import (
-    DecryptedTable,
-    EncryptedTable,
-    PurgedPlaintext,
+    DecryptReport,
+    EncryptReport,
+    PurgeReport,
     decrypt_table,
     encrypt_table,
     purge_plaintext,
@@ -49,23 +49,23 @@ from .verbs.inspection import FileInspection, FileKey, ProtectedColumn, inspect_
 from .verbs.kept_reports import check_report
 from .verbs.keys import EncryptionKey, KeysReport, encryption_keys
 from .verbs.metrics import KmsMetrics, kms_metrics
-from .verbs.pruning import KeyPruning, prune_encryption_keys
-from .verbs.reencryption import TableReencryption, reencrypt_table
+from .verbs.pruning import PruneReport, prune_encryption_keys
+from .verbs.reencryption import ReencryptReport, reencrypt_table
 from .verbs.repair import RepairFinding, RepairReport, repair_table
 from .verbs.rotation import (
-    KekRotation,
-    MasterKeyRotation,
+    RotateKekReport,
+    RotateMasterKeyReport,
     rotate_kek,
     rotate_master_key,
 )
 from .verbs.rotation_many import (
     KeyVersionsReport,
     MasterKeyVersions,
-    RotationsReport,
+    RotateCatalogReport,
     key_versions_in_use,
     rotate_catalog,
 )
-from .verbs.rotation_parquet import ParquetKeyRotation, rotate_parquet_keys
+from .verbs.rotation_parquet import RotateParquetReport, rotate_parquet_keys
 from .verbs.values import (
     ValueKey,
     create_value_key,
@@ -95,8 +95,8 @@ __all__ = [
     "BadWrappedKeyError",
     "CancelledError",
     "ConfigurationError",
-    "DecryptedTable",
-    "EncryptedTable",
+    "DecryptReport",
+    "EncryptReport",
     "EncryptionKey",
     "FileCount",
     "FileInspection",
@@ -105,11 +105,9 @@ __all__ = [
     "HadoopKms",
     "IcebergCryptoError",
     "JarMissingError",
-    "KekRotation",
     "KeyDisabledError",
     "KeyInfo",
     "KeyNotFoundError",
-    "KeyPruning",
     "KeyVersionsReport",
     "KeysReport",
     "Keystore",
@@ -117,25 +115,27 @@ __all__ = [
     "KmsMetrics",
     "KmsUnavailableError",
     "LoginFailedError",
-    "MasterKeyRotation",
     "MasterKeyVersions",
     "NoSessionError",
     "NotEncryptedError",
     "NotSupportedError",
     "OrcKeys",
-    "ParquetKeyRotation",
     "ParquetKeys",
     "Pkcs11",
     "PlaintextFoundError",
     "Problem",
     "ProtectedColumn",
-    "PurgedPlaintext",
+    "PruneReport",
+    "PurgeReport",
+    "ReencryptReport",
     "RepairFinding",
     "RepairReport",
-    "RotationsReport",
+    "RotateCatalogReport",
+    "RotateKekReport",
+    "RotateMasterKeyReport",
+    "RotateParquetReport",
     "SparkConnectError",
     "TableNotFoundError",
-    "TableReencryption",
     "TablesReport",
     "TamperedError",
     "ValueKey",

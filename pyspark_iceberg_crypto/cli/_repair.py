@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pyspark_iceberg_crypto.cli import _session, _shared, _targets
-from pyspark_iceberg_crypto.verbs.repair import RepairReport, repair_table
+from pyspark_iceberg_crypto.cli import _session, _targets
+from pyspark_iceberg_crypto.verbs.repair import repair_table
 
 
 @_session.command()
@@ -27,15 +27,4 @@ def repair(targets: tuple[str, ...], confirm: bool, output: str) -> None:
     Exit code: 0 nothing is wrong, or all was mended, 1 findings are left, 2 it could not be looked at, 64 the command
     is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
-    _targets.act(
-        targets,
-        lambda spark, table: repair_table(spark, table, confirm=confirm),
-        output,
-        code=_code,
-    )
-
-
-def _code(report: RepairReport) -> int:
-    if not report.complete:
-        return _shared.UNCHECKED
-    return _shared.OK if report.ok else _shared.PROBLEM
+    _targets.act(targets, lambda spark, table: repair_table(spark, table, confirm=confirm), output)

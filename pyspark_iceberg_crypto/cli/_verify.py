@@ -253,7 +253,7 @@ def _with_keys(spark: SparkSession, report: VerifyReport) -> VerifyReport:
     if report.key_id is None:
         return report
     try:
-        return report.with_keys(encryption_keys(spark, report.table).rows)
+        return report.with_keys(encryption_keys(spark, report.table).keys)
     except IcebergCryptoError:
         return report
 

@@ -9,13 +9,13 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.reports._changes import Changed
+from pyspark_iceberg_crypto.reports._report import Changed
 from pyspark_iceberg_crypto.verbs import _progress
 
 __all__ = [
-    "DecryptedTable",
-    "EncryptedTable",
-    "PurgedPlaintext",
+    "DecryptReport",
+    "EncryptReport",
+    "PurgeReport",
     "decrypt_table",
     "encrypt_table",
     "purge_plaintext",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class EncryptedTable(Changed):
+class EncryptReport(Changed):
     """A table that was encrypted in place. It prints as text.
 
     Attributes:
@@ -54,9 +54,14 @@ class EncryptedTable(Changed):
     seconds: int | None
     plaintext_metadata: str | None
 
+    @property
+    def ok(self) -> bool:
+        """Whether the table is encrypted. A portion that is not the last is not ok; a dry run is."""
+        return self.committed or self.seconds is not None
+
 
 @dataclass(frozen=True)
-class PurgedPlaintext(Changed):
+class PurgeReport(Changed):
     """The plaintext of a table that was deleted. It prints as text.
 
     Attributes:
@@ -84,9 +89,14 @@ class PurgedPlaintext(Changed):
     left_paths: list[str]
     gaps: list[str]
 
+    @property
+    def ok(self) -> bool:
+        """Whether no plaintext stays; a dry run leaves that open, and is ok."""
+        return not (self.committed and self.left)
+
 
 @dataclass(frozen=True)
-class DecryptedTable(Changed):
+class DecryptReport(Changed):
     """A table that was decrypted in place. It prints as text.
 
     Attributes:
@@ -111,7 +121,7 @@ def encrypt_table(
     dry_run: bool = False,
     max_bytes: int | None = None,
     progress: bool | None = None,
-) -> EncryptedTable:
+) -> EncryptReport:
     """Encrypt a plaintext table in place: one commit, after all of its rows were copied, verified and compared.
 
     The table keeps its name, UUID, location, schemas, partition specs, properties, branches and tags; it gets format
@@ -143,7 +153,7 @@ def encrypt_table(
     most = None if max_bytes is None else min(max_bytes, 2**63 - 1)
     name = table_name(table)
     given = {"table": name, "key_id": key_id, "max_bytes": most, "dry_run": bool(dry_run)}
-    return EncryptedTable(**_progress.run(spark, name, progress, "encrypt_table", **given))
+    return EncryptReport(**_progress.run(spark, name, progress, "encrypt_table", **given))
 
 
 def purge_plaintext(
@@ -155,7 +165,7 @@ def purge_plaintext(
     keep: Sequence[str] = (),
     accept_missing: bool = False,
     progress: bool | None = None,
-) -> PurgedPlaintext:
+) -> PurgeReport:
     """Delete the files that a table had before `encrypt_table`, and prove that nothing in plaintext is left.
 
     It deletes what the kept metadata reaches, is plaintext by its first bytes, and is reached by no snapshot of the
@@ -194,7 +204,7 @@ def purge_plaintext(
         "accept_missing": bool(accept_missing),
     }
     found = _progress.run(spark, name, progress, "purge_plaintext", table=name, **options)
-    return PurgedPlaintext(**found)
+    return PurgeReport(**found)
 
 
 def decrypt_table(
@@ -203,7 +213,7 @@ def decrypt_table(
     *,
     confirm: bool = False,
     progress: bool | None = None,
-) -> DecryptedTable:
+) -> DecryptReport:
     """Make an encrypted table a plaintext one in place: the way back of `encrypt_table`.
 
     One commit, after all rows of its branches and tags were copied and compared. The table stays at format version 3.
@@ -226,4 +236,4 @@ def decrypt_table(
     """
     name = table_name(table)
     given = {"table": name, "confirm": bool(confirm)}
-    return DecryptedTable(**_progress.run(spark, name, progress, "decrypt_table", **given))
+    return DecryptReport(**_progress.run(spark, name, progress, "decrypt_table", **given))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +16,6 @@ from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.reports._data import FileReport
 from pyspark_iceberg_crypto.reports._text import visible
 
 __all__ = ["FileInspection", "FileKey", "ProtectedColumn", "inspect_file"]
@@ -40,10 +39,21 @@ class ProtectedColumn:
 
 
 @dataclass(frozen=True)
-class FileInspection(_terminal.Shown, FileReport):
-    """A `FileReport`, which has the other attributes, that prints as text.
+class FileInspection(_terminal.Shown):
+    """What a file is, by its bytes and, with its key, whether it is what was written. It prints as text.
 
     Attributes:
+        path: the file.
+        length: its length in bytes.
+        magic: what its first bytes say: PARE, AGS1 (encrypted), PAR1, AVRO, PUFFIN, ORC, JSON, EMPTY, OTHER.
+        format: that, in words.
+        encrypted: whether that is an encrypted format.
+        block_size: AGS1: plaintext bytes in a block.
+        block_count: AGS1: number of blocks.
+        plaintext_length: AGS1: length of what is encrypted, in bytes, as the file's length tells it.
+        algorithm: PARE: AES_GCM_V1 or AES_GCM_CTR_V1.
+        footer_length: PARE: length of the footer, in bytes.
+        aad_prefix_supplied: PARE: whether a reader must supply the AAD prefix.
         aad_prefix_stored: PARE: whether the file has the AAD prefix in it. Iceberg keeps it elsewhere.
         aad_file_unique_length: PARE: length in bytes of the file's random identifier.
         tags_checked: True: every authentication tag matches the file's key. None: no key was given.
@@ -61,6 +71,17 @@ class FileInspection(_terminal.Shown, FileReport):
         columns_left: columns that were not read, with the reason.
     """
 
+    path: str
+    length: int
+    magic: str
+    format: str
+    encrypted: bool
+    block_size: int | None = None
+    block_count: int | None = None
+    plaintext_length: int | None = None
+    algorithm: str | None = None
+    footer_length: int | None = None
+    aad_prefix_supplied: bool | None = None
     aad_prefix_stored: bool | None = None
     aad_file_unique_length: int | None = None
     tags_checked: bool | None = None
@@ -73,6 +94,10 @@ class FileInspection(_terminal.Shown, FileReport):
     unknown: str | None = None
     pages_checked: bool | None = None
     columns_left: dict[str, str] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known of the file, ready for JSON."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)

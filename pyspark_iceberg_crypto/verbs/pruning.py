@@ -8,13 +8,13 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
-from pyspark_iceberg_crypto.reports._changes import Changed
+from pyspark_iceberg_crypto.reports._report import Changed
 
-__all__ = ["KeyPruning", "prune_encryption_keys"]
+__all__ = ["PruneReport", "prune_encryption_keys"]
 
 
 @dataclass(frozen=True)
-class KeyPruning(Changed):
+class PruneReport(Changed):
     """The keys that a table's metadata no longer has. It prints as text.
 
     Attributes:
@@ -35,7 +35,7 @@ class KeyPruning(Changed):
     bytes_after: int
 
 
-def prune_encryption_keys(spark: SparkSession, table: str, *, dry_run: bool = False) -> KeyPruning:
+def prune_encryption_keys(spark: SparkSession, table: str, *, dry_run: bool = False) -> PruneReport:
     """Remove the keys that nothing needs from a table's metadata.
 
     Commits of this project's catalogs do so by themselves; this is for tables that grew under stock Iceberg.
@@ -50,4 +50,4 @@ def prune_encryption_keys(spark: SparkSession, table: str, *, dry_run: bool = Fa
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
     """
     found = _jvm.run(spark, "prune_encryption_keys", table=table_name(table), dry_run=bool(dry_run))
-    return KeyPruning(**found)
+    return PruneReport(**found)

@@ -9,13 +9,13 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
-from pyspark_iceberg_crypto.reports._changes import Changed
+from pyspark_iceberg_crypto.reports._report import Changed
 
-__all__ = ["TableReencryption", "reencrypt_table"]
+__all__ = ["ReencryptReport", "reencrypt_table"]
 
 
 @dataclass(frozen=True)
-class TableReencryption(Changed):
+class ReencryptReport(Changed):
     """The files of a table's main branch, written anew under new keys. It prints as text.
 
     Attributes:
@@ -51,7 +51,7 @@ def reencrypt_table(
     *,
     options: Mapping[str, str] | None = None,
     dry_run: bool = False,
-) -> TableReencryption:
+) -> ReencryptReport:
     """Write all files of a table's main branch anew, under new keys: for when the key of a file leaked.
 
     A Spark job of Iceberg, `rewrite_data_files`, which applies deletes. Older snapshots, other branches and tags
@@ -72,4 +72,4 @@ def reencrypt_table(
     found = _jvm.run(
         spark, "reencrypt_table", table=table_name(table), options=given, dry_run=bool(dry_run)
     )
-    return TableReencryption(**found)
+    return ReencryptReport(**found)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
@@ -12,6 +11,8 @@ from rich.text import Text
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._data import UNCHECKED
+from pyspark_iceberg_crypto.reports._report import Report
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
 __all__ = ["RepairFinding", "RepairReport", "repair_table"]
@@ -39,17 +40,17 @@ class RepairFinding:
 
 
 @dataclass(frozen=True)
-class RepairReport(_terminal.Shown):
+class RepairReport(Report):
     """What is wrong with a table, and what was mended. It prints as text.
 
     Attributes:
         table: the table's full name.
-        complete: whether all could be looked at.
+        unchecked: whether something could not be looked at.
         findings: what was found, what stands in the way of the rest first.
     """
 
     table: str
-    complete: bool
+    unchecked: bool
     findings: list[RepairFinding]
 
     @property
@@ -62,9 +63,10 @@ class RepairReport(_terminal.Shown):
         """Whether nothing is wrong, or all was mended."""
         return not self.left
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {"ok": self.ok, **asdict(self)}
+    @property
+    def exit_code(self) -> int:
+        """0 it is ok, 1 findings are left, 2 something could not be looked at."""
+        return UNCHECKED if self.unchecked else super().exit_code
 
 
 @_terminal.layout.register
@@ -120,4 +122,4 @@ def repair_table(spark: SparkSession, table: str, *, confirm: bool = False) -> R
     """
     found = _jvm.run(spark, "repair_table", table=table_name(table), confirm=bool(confirm))
     findings = [RepairFinding(**one) for one in found.pop("findings")]
-    return RepairReport(**{"table": table, **found}, findings=findings)
+    return RepairReport(found.get("table", table), not found["complete"], findings)

@@ -94,7 +94,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         def keys(*_: Any) -> Any:
             if isinstance(rows, Exception):
                 raise rows
-            return SimpleNamespace(rows=rows)
+            return SimpleNamespace(keys=rows)
 
         def check(*_: Any) -> Any:
             if isinstance(checked, Exception):

@@ -12,7 +12,7 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
-    EncryptedTable,
+    EncryptReport,
     FileKey,
     KeyNotFoundError,
     KmsMetrics,
@@ -111,7 +111,7 @@ def test_no_argument_becomes_sql() -> None:
     row |= {"files_left": 0, "rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"}
     spark: Any = Remote(answer(row))
     table = "lake.db.`t'); DROP ä`"
-    assert encrypt_table(spark, table, "k'1", max_bytes=10**12) == EncryptedTable(**row)
+    assert encrypt_table(spark, table, "k'1", max_bytes=10**12) == EncryptReport(**row)
     (statement,) = spark.asked
     arguments = {"table": table, "key_id": "k'1", "max_bytes": 10**12, "dry_run": False}
     assert read(statement) == ("`lake`", "encrypt_table", arguments)
@@ -164,7 +164,7 @@ def test_each_character_is_itself_or_in_hex(character: str) -> None:
 def test_what_changes_a_table(call: Any, more: dict[str, Any], asked: Any) -> None:
     spark = Remote(answer({**DONE, **more}))
     found = call(spark)
-    assert {**found.to_dict()} == {**DONE, **more}
+    assert found.to_dict() == {"ok": True, **DONE, **more}
     assert [read(statement) for statement in spark.asked] == [asked]
 
 

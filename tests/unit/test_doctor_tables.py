@@ -12,11 +12,11 @@ from doubles.in_process import answering
 
 from pyspark_iceberg_crypto import ConfigurationError, cli
 from pyspark_iceberg_crypto.cli import _session
-from pyspark_iceberg_crypto.doctor import Diagnosis, TablesDiagnosis, diagnose_tables
+from pyspark_iceberg_crypto.doctor import DoctorReport, DoctorTablesReport, diagnose_tables
 from pyspark_iceberg_crypto.doctor import _session as doctor
+from pyspark_iceberg_crypto.doctor._report import Status, Step
 from pyspark_iceberg_crypto.doctor._tables import HARMS
 from pyspark_iceberg_crypto.jvm import _jvm
-from pyspark_iceberg_crypto.reports._data import Status, Step
 
 
 def finding(harm: str, table: str = "lake.db.t") -> dict[str, str]:
@@ -72,7 +72,7 @@ def test_the_worst_comes_first(tables: Tables) -> None:
     tables.tables = {f"lake.db.{i}": (harm,) for i, harm in enumerate(reversed(harms))}
     found = diagnose_tables(None, ["lake", "lake.db"])  # type: ignore[arg-type]
     assert [one.harm for one in found.findings] == list(found.counts) == harms
-    assert found.failed and not found.complete
+    assert found.exit_code == 1
     shown = str(found)
     assert "✗ tables need mending" in shown
     assert shown.index("1 table with plaintext under a key id") < shown.index("not authenticated")
@@ -80,14 +80,12 @@ def test_the_worst_comes_first(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "state"),
-    [("no kek", (True, True)), ("unauthenticated", (False, True)), ("unchecked", (False, False))],
+    ("harm", "code"), [("no kek", 1), ("unauthenticated", 0), ("unchecked", 2)]
 )
-def test_what_fails_and_what_is_open(tables: Tables, harm: str, state: tuple[bool, bool]) -> None:
+def test_what_fails_and_what_is_open(tables: Tables, harm: str, code: int) -> None:
     tables.tables = {"lake.db.t": (harm,)}
     found = diagnose_tables(None, "lake")  # type: ignore[arg-type]
-    assert (found.failed, found.complete) == state
-    assert found.ok == (harm == "unauthenticated")
+    assert (found.exit_code, found.ok) == (code, code == 0)
 
 
 def test_many_tables_take_little_room(tables: Tables) -> None:
@@ -153,8 +151,8 @@ def test_the_tables_keys_are_tried(run: Callable[..., Result], tables: Tables) -
 
 def test_steps_and_tables_make_the_verdict() -> None:
     well = [Step("round trip", Status.OK, key_id="k1")]
-    mend = TablesDiagnosis(1, 1, 0, {"no kek": 1}, [], [])
-    assert Diagnosis("lake", well).ok
-    assert not Diagnosis("lake", well, mend).ok
-    assert Diagnosis("lake", well, mend).failed
-    assert "tables need mending" in str(Diagnosis("lake", well, mend))
+    mend = DoctorTablesReport(1, 1, 0, {"no kek": 1}, [], [])
+    assert DoctorReport("lake", well).ok
+    assert not DoctorReport("lake", well, mend).ok
+    assert DoctorReport("lake", well, mend).exit_code == 1
+    assert "tables need mending" in str(DoctorReport("lake", well, mend))

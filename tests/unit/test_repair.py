@@ -76,7 +76,7 @@ def test_all_is_mended(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     assert json.loads(result.stdout) == {
         "ok": True,
         "table": "lake.db.t",
-        "complete": True,
+        "unchecked": False,
         "findings": [mended],
     }
 

@@ -22,13 +22,13 @@ def test_sql_and_python_tell_the_same(lake: Lake) -> None:
     rows = lake.call("encryption_keys")
     assert [row.asDict() for row in rows] == [
         {**vars(key), "created_at": row.created_at}
-        for key, row in zip(report.rows, rows, strict=True)
+        for key, row in zip(report.keys, rows, strict=True)
     ]
     kinds = [row.kind for row in rows]
     assert kinds == ["master", "kek", "manifest list", "manifest list", "statistics"]
     made = rows[1].created_at.replace(tzinfo=timezone.utc)
     assert timedelta() <= datetime.now(timezone.utc) - made < timedelta(hours=1)
-    assert datetime.fromisoformat(str(report.rows[1].created_at)[:19]) == rows[
+    assert datetime.fromisoformat(str(report.keys[1].created_at)[:19]) == rows[
         1
     ].created_at.replace(microsecond=0)
     assert [row.key_length for row in rows[1:]] == [32, 32, 32, 32]

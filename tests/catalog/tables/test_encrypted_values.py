@@ -21,8 +21,8 @@ from pyspark.sql.functions import col
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
-    MasterKeyRotation,
     NotSupportedError,
+    RotateMasterKeyReport,
     TamperedError,
     create_value_key,
     decrypt_value,
@@ -259,7 +259,7 @@ def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
     rotated = rotate_catalog(spark, f"{catalog}.{lake.namespace}", again=True, progress=False)
     assert rotated.ok
     (done,) = rotated.done
-    assert isinstance(done, MasterKeyRotation)
+    assert isinstance(done, RotateMasterKeyReport)
     assert (done.value_keys, done.value_keys_left, done.kms_calls) == (2, None, 9)
     assert {key.name: key.master_key_id for key in value_keys(spark, catalog)} == {
         "hr": "k2",

@@ -203,11 +203,11 @@ def test_a_new_kek(lake: Lake) -> None:
     assert done.rewrapped == 3 and done.old_kek_id == row.new_kek_id
     assert done.kept_keks == (0 if all_at_once else 2)
     lake.insert(table, [3])
-    kinds = [key.kind for key in encryption_keys(lake.spark, table).rows]
+    kinds = [key.kind for key in encryption_keys(lake.spark, table).keys]
     assert kinds.count("kek") == done.kept_keks + 1
     used = [
         key
-        for key in encryption_keys(lake.spark, table).rows
+        for key in encryption_keys(lake.spark, table).keys
         if key.encrypted_by == done.new_kek_id
     ]
     assert [key.kind for key in used] == ["manifest list"] * 3 + ["statistics"]
@@ -228,7 +228,7 @@ def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
     hive.insert(stock, [3])
     hive.sql(f"REFRESH TABLE {table}")
     assert hive.ids(table) == [1, 2, 3]
-    keys = encryption_keys(hive.spark, table).rows
+    keys = encryption_keys(hive.spark, table).keys
     assert [(key.kind, key.key_id) for key in keys][1] == ("kek", done.new_kek_id)
     assert [key.kind for key in keys] == ["master", "kek", *["manifest list"] * 3]
     assert keys[0].key_id == "k2"

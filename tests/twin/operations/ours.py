@@ -149,7 +149,7 @@ class Repair(Operation):
     def run(self, pair: Pair, draw: Draw) -> None:
         report = pair.python(pair.ours, "repair_table(spark, {t}, confirm=True)")
         wrong = [one for one in report.findings if one.finding != "plaintext left"]
-        if wrong or not report.complete:
+        if wrong or report.unchecked:
             raise Difference(f"nothing is wrong with it, and yet it finds: {report}")
 
 
