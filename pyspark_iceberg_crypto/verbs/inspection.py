@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
@@ -116,7 +116,7 @@ class FileKey:
 
 
 def inspect_file(
-    spark: SparkSession | None,
+    spark: SparkSession,
     path: str,
     *,
     table: str | None = None,
@@ -130,8 +130,7 @@ def inspect_file(
     plaintext, or the session has the KMS. Of ORC files with keys (`OrcKeys`) it tells them always.
 
     Args:
-        spark: a session; it brings the storage's file systems. None is enough for a local path without a
-            key: then no JVM is needed.
+        spark: a session; it brings the storage's file systems.
         path: a local path, or any URI that Spark can read.
         table: a table that reaches the file, such as "lake.db.t": the file's key is found in its metadata.
         key: the file's key, in place of a table.
@@ -140,7 +139,7 @@ def inspect_file(
         pages: read all data of a Parquet or ORC file with keys, with the session's KMS.
 
     Raises:
-        NoSessionError: there is no session, and one is needed.
+        NoSessionError: there is no session, or it was stopped.
         ConfigurationError: there is no such file, it cannot be read, or an argument does not fit.
         TamperedError: it says it is encrypted, but its structure is broken or a tag does not match.
         PlaintextFoundError: it is plaintext, and a table or key was given.
@@ -153,23 +152,20 @@ def inspect_file(
     if table is None and key is None:
         if decrypt_to is not None:
             raise ConfigurationError("decrypt_to needs a table or a key", "give one of them")
-        if spark is None and not pages and _files.local_path(str(path)) is not None:
-            return of(_files.inspect(str(path)))
-        session = cast(SparkSession, spark)  # run refuses None
-        return of(_jvm.run(session, "inspect_file", path=str(path), pages=bool(pages)))
+        return _of(_jvm.run(spark, "inspect_file", path=str(path), pages=bool(pages)))
     target = _new(decrypt_to)
     if key is None:
-        return of(json.loads(_call(spark, "checkFileOfTable", path, table, target)))
+        return _of(json.loads(_jvm.call(spark, "checkFileOfTable", str(path), table, target)))
     asked = (key.file, key.env, key.aad_prefix, target)
-    return of(json.loads(_call(spark, "checkFile", path, *asked)))
+    return _of(json.loads(_jvm.call(spark, "checkFile", str(path), *asked)))
 
 
-def _call(spark: SparkSession | None, method: str, path: str, *more: str | bool | None) -> str:
-    return str(_jvm.call(cast(SparkSession, spark), method, str(path), *more))  # it refuses None
+def inspect_local(path: str) -> FileInspection:
+    """Tell the same of a local file without a key, and without Spark and its JVM: for the command line."""
+    return _of(_files.inspect(path))
 
 
-def of(found: dict[str, Any]) -> FileInspection:
-    """Make an inspection of what the JVM, or `local`, tells."""
+def _of(found: dict[str, Any]) -> FileInspection:
     known = FileInspection.__dataclass_fields__
     columns = found.get("columns")
     if columns is not None:
