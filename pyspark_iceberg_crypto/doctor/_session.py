@@ -110,7 +110,7 @@ def not_started(catalog: str, error: IcebergCryptoError) -> DoctorReport:
 def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[Step]:
     yield Step(JAVA, Status.OK, f"Java {_jvm.java_version(spark)}, Spark {spark.version}")
     settings = _jvm.session_settings(spark)
-    properties = _catalog_properties(settings, catalog)
+    properties = _jvm.catalog_properties(spark, catalog)
     try:
         yield _jars(spark, properties.get(KMS_TYPE, "").lower())
     except IcebergCryptoError as error:
@@ -304,11 +304,6 @@ def _wire(settings: dict[str, str]) -> Step:
 
 def _is_on(settings: dict[str, str], name: str) -> bool:
     return settings.get(name, "false").strip().lower() == "true"
-
-
-def _catalog_properties(settings: dict[str, str], catalog: str) -> dict[str, str]:
-    prefix = f"spark.sql.catalog.{catalog}."
-    return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
 
 
 def _cache(properties: dict[str, str]) -> Step:

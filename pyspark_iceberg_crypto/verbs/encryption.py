@@ -12,15 +12,6 @@ from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.reports._report import Changed
 from pyspark_iceberg_crypto.verbs import _progress
 
-__all__ = [
-    "DecryptReport",
-    "EncryptReport",
-    "PurgeReport",
-    "decrypt_table",
-    "encrypt_table",
-    "purge_plaintext",
-]
-
 
 @dataclass(frozen=True)
 class EncryptReport(Changed):

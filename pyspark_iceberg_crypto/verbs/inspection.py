@@ -18,8 +18,6 @@ from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._text import visible
 
-__all__ = ["FileInspection", "FileKey", "ProtectedColumn", "inspect_file"]
-
 
 @dataclass(frozen=True)
 class ProtectedColumn:

@@ -14,8 +14,6 @@ from pyspark_iceberg_crypto.reports import _keys, _terminal
 from pyspark_iceberg_crypto.reports._data import UNCHECKED
 from pyspark_iceberg_crypto.reports._report import Report
 
-__all__ = ["EncryptionKey", "KeysReport", "encryption_keys"]
-
 DATA_KEY_LENGTH = 16  # Iceberg's default, in bytes
 
 

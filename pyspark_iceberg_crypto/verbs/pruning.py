@@ -10,8 +10,6 @@ from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports._report import Changed
 
-__all__ = ["PruneReport", "prune_encryption_keys"]
-
 
 @dataclass(frozen=True)
 class PruneReport(Changed):

@@ -11,8 +11,6 @@ from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports._report import Changed
 
-__all__ = ["ReencryptReport", "reencrypt_table"]
-
 
 @dataclass(frozen=True)
 class ReencryptReport(Changed):

@@ -15,8 +15,6 @@ from pyspark_iceberg_crypto.reports._data import UNCHECKED
 from pyspark_iceberg_crypto.reports._report import Report
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
-__all__ = ["RepairFinding", "RepairReport", "repair_table"]
-
 
 @dataclass(frozen=True)
 class RepairFinding:

@@ -15,8 +15,6 @@ from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._report import Changed, done_shown
 from pyspark_iceberg_crypto.reports._text import visible
 
-__all__ = ["RotateKekReport", "RotateMasterKeyReport", "rotate_kek", "rotate_master_key"]
-
 
 @dataclass(frozen=True)
 class RotateMasterKeyReport(Changed):

@@ -16,14 +16,6 @@ from pyspark_iceberg_crypto.reports._text import plural, visible
 from pyspark_iceberg_crypto.verbs import _progress
 from pyspark_iceberg_crypto.verbs.rotation import RotateKekReport, RotateMasterKeyReport
 
-__all__ = [
-    "KeyVersionsReport",
-    "MasterKeyVersions",
-    "RotateCatalogReport",
-    "key_versions_in_use",
-    "rotate_catalog",
-]
-
 
 @dataclass(frozen=True)
 class RotateCatalogReport(Report):

@@ -13,8 +13,6 @@ from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._report import Report
 
-__all__ = ["RotateParquetReport", "rotate_parquet_keys"]
-
 
 @dataclass(frozen=True)
 class RotateParquetReport(Report):

@@ -14,15 +14,8 @@ from pyspark_iceberg_crypto.evidence import _html
 from pyspark_iceberg_crypto.evidence._evidence import Evidence
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.jvm._typed import typed_errors
-from pyspark_iceberg_crypto.reports._data import FileCount, Problem, TableReport
+from pyspark_iceberg_crypto.reports._data import TableReport
 from pyspark_iceberg_crypto.verbs import _progress
-
-__all__ = [
-    "FileCount",
-    "Problem",
-    "VerifyReport",
-    "verify_table",
-]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.verbs import _progress
 from pyspark_iceberg_crypto.verbs.verify import VerifyReport, checked_options, local, remote
 
-__all__ = ["verify_catalog", "verify_folder"]
-
 
 def verify_catalog(
     spark: SparkSession,
