@@ -17,26 +17,26 @@ from pathlib import Path
 from typing import Any
 
 from pyspark_iceberg_crypto import (
-    DecryptedTable,
-    EncryptedTable,
-    KekRotation,
+    DecryptReport,
+    EncryptReport,
     KeyInfo,
-    KeyPruning,
     KeysReport,
     KeyVersionsReport,
-    MasterKeyRotation,
-    ParquetKeyRotation,
-    PurgedPlaintext,
+    PruneReport,
+    PurgeReport,
+    ReencryptReport,
     RepairReport,
-    RotationsReport,
-    TableReencryption,
+    RotateCatalogReport,
+    RotateKekReport,
+    RotateMasterKeyReport,
+    RotateParquetReport,
 )
-from pyspark_iceberg_crypto.doctor import Diagnosis
-from pyspark_iceberg_crypto.reports._changes import Changed
+from pyspark_iceberg_crypto.doctor import DoctorReport
 from pyspark_iceberg_crypto.schemas import OUTPUT, report_schema
 from pyspark_iceberg_crypto.verbs.inspection import FileInspection
 
 FILE = Path(__file__).resolve().parents[1] / "pyspark_iceberg_crypto" / "schemas" / OUTPUT
+WIDTH = 120
 TEXT, TEXTS = {"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
@@ -60,11 +60,7 @@ class Schemas:
             told |= attributes(base)
         hints = typing.get_type_hints(kind)
         fields = [field for field in dataclasses.fields(kind) if field.name not in more]
-        properties = (
-            {"ok": {"type": "boolean"}}
-            if hasattr(kind, "ok") and not issubclass(kind, Changed)
-            else {}
-        )
+        properties = {"ok": {"type": "boolean"}} if hasattr(kind, "ok") else {}
         for field in fields:
             properties[field.name] = self._type(hints[field.name])
             if field.name in told:
@@ -138,20 +134,15 @@ def output() -> dict[str, Any]:
     )
     files = [inspected, {"$ref": "#/$defs/not_inspected"}]
     key = made.ref(KeyInfo)
-    diagnosis = made.ref(Diagnosis)
-    made.defs["Diagnosis"]["required"].remove("tables")
+    diagnosis = made.ref(DoctorReport)
+    made.defs["DoctorReport"]["required"].remove("tables")
     made.ref(KeyVersionsReport)
     made.defs["MasterKeyVersions"]["properties"]["not_needed"] = {
         "type": "array",
         "items": {"type": "integer"},
         "description": "Versions that none of these tables needs.",
     }
-    report = report_schema()
-    made.defs["verify_report"] = {
-        "$id": report["$id"],
-        **{k: report[k] for k in ("oneOf", "$defs")},
-    }
-    verified = {"$ref": report["$id"]}
+    verified = {"$ref": report_schema()["$id"]}
     genuine = thing(
         "A report that is as it was signed.",
         genuine={"const": True},
@@ -175,9 +166,9 @@ def output() -> dict[str, Any]:
                 folder={"type": ["string", "null"], "description": "Where all is; null: removed."},
             )
         ],
-        "decrypt": of_tables(DecryptedTable),
+        "decrypt": of_tables(DecryptReport),
         "doctor": [diagnosis],
-        "encrypt": of_tables(EncryptedTable, PurgedPlaintext),
+        "encrypt": of_tables(EncryptReport, PurgeReport),
         "inspect": [*files, {"type": "array", "items": {"anyOf": files}}],
         "jar": [thing("Where the jar is.", jar=TEXT)],
         "keys": of_tables(KeysReport, KeyVersionsReport),
@@ -188,12 +179,12 @@ def output() -> dict[str, Any]:
         "kms list-keys": [{"type": "array", "items": key}],
         "kms policy": [thing("A policy.", policy=TEXT, key_ids={"type": "array", "items": TEXT})],
         "kms rotate-key": [key],
-        "prune": of_tables(KeyPruning),
-        "reencrypt": of_tables(TableReencryption),
+        "prune": of_tables(PruneReport),
+        "reencrypt": of_tables(ReencryptReport),
         "repair": of_tables(RepairReport),
         "report check": [genuine, altered],
-        "rotate": of_tables(MasterKeyRotation, KekRotation, RotationsReport),
-        "rotate-parquet": [made.ref(ParquetKeyRotation)],
+        "rotate": of_tables(RotateMasterKeyReport, RotateKekReport, RotateCatalogReport),
+        "rotate-parquet": [made.ref(RotateParquetReport)],
         "verify": [verified],
     }
     error = {"$ref": "#/$defs/error"}
@@ -214,5 +205,20 @@ def thing(title: str, **properties: Any) -> dict[str, Any]:
     }
 
 
+def laid_out(value: Any, indent: str = "") -> str:
+    """Write JSON with a property a line: what holds nothing nested is on one, and what is short."""
+    whole = json.dumps(value)
+    is_map = isinstance(value, dict)
+    inner = list(value.values() if is_map else value) if isinstance(value, dict | list) else []
+    nested = any(isinstance(one, dict | list) for one in inner)
+    if not nested or len(indent) + len(whole) < WIDTH:
+        return whole
+    deeper = f"{indent} "
+    names = [f"{json.dumps(name)}: " for name in value] if is_map else [""] * len(inner)
+    lines = [name + laid_out(one, deeper) for name, one in zip(names, inner, strict=True)]
+    start, end = "{}" if is_map else "[]"
+    return f"{start}\n{deeper}" + f",\n{deeper}".join(lines) + f"\n{indent}{end}"
+
+
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(output(), indent=2) + "\n", encoding="utf-8")
+    FILE.write_text(laid_out(output()) + "\n", encoding="utf-8")

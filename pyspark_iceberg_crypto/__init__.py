@@ -24,9 +24,11 @@ def _by_module() -> dict[str, list[str]]:
 
     Its name is that of no module here, which `from pyspark_iceberg_crypto import _names` would not find then.
     """
-    stub = ast.parse(get_data(__name__, "__init__.pyi") or b"")
-    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    return {str(node.module): [alias.name for alias in node.names] for node in imports}
+    found: dict[str, list[str]] = {}
+    for node in ast.parse(get_data(__name__, "__init__.pyi") or b"").body:
+        if isinstance(node, ast.ImportFrom):
+            found.setdefault(str(node.module), []).extend(alias.name for alias in node.names)
+    return found
 
 
 # Each name is imported with its first use: keys are managed without Spark.

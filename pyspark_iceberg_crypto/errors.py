@@ -26,6 +26,10 @@ class ConfigurationError(IcebergCryptoError):
     """A property or an argument is missing, wrong, or contradicts another."""
 
 
+class TableNotFoundError(ConfigurationError):
+    """There is no Iceberg table of this name, or no such namespace."""
+
+
 class KeyNotFoundError(IcebergCryptoError):
     """The KMS has no key of that id."""
 

@@ -172,7 +172,7 @@ def catalog_properties(
     uri: str | None,
     warehouse: str | None,
     kms: KmsSettings | None,
-    required: bool,
+    require_encryption: bool,
     allowed_key_ids: Sequence[str] | None,
     options: dict[str, str],
 ) -> dict[str, str]:
@@ -188,7 +188,7 @@ def catalog_properties(
                 "for example kms=Keystore('keys.p12', password_env='KEYSTORE_PASSWORD')",
             )
         named.update(kms.properties())
-    if required:
+    if require_encryption:
         named["encryption.required"] = "true"
     if allowed_key_ids is not None:
         named["encryption.allowed-key-ids"] = _key_id_list(allowed_key_ids)

@@ -10,8 +10,8 @@ from pyspark_iceberg_crypto.verbs.encryption import decrypt_table
 
 @_session.command()
 @_targets.targets
-@click.option("--allow-plaintext", is_flag=True, help="Has to be given.")
-def decrypt(targets: tuple[str, ...], allow_plaintext: bool, output: str) -> None:
+@click.option("--confirm", is_flag=True, help="Has to be given: the rows are then plaintext.")
+def decrypt(targets: tuple[str, ...], confirm: bool, output: str) -> None:
     """Make encrypted tables plaintext ones in place.
 
     A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). The rows of a table are copied into
@@ -20,12 +20,12 @@ def decrypt(targets: tuple[str, ...], allow_plaintext: bool, output: str) -> Non
 
     \b
     Example:
-      iceberg-crypto decrypt lake.db.t --allow-plaintext
+      iceberg-crypto decrypt lake.db.t --confirm
 
     Exit code: 0 it is done, 2 it could not be done, and nothing was changed, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     _targets.act(
         targets,
-        lambda spark, table: decrypt_table(spark, table, allow_plaintext=allow_plaintext),
+        lambda spark, table: decrypt_table(spark, table, confirm=confirm),
         output,
     )

@@ -7,7 +7,7 @@ import sys
 import click
 
 from pyspark_iceberg_crypto.cli import _session, _shared
-from pyspark_iceberg_crypto.doctor import Diagnosis, diagnose, not_started
+from pyspark_iceberg_crypto.doctor import DoctorReport, diagnose, not_started
 from pyspark_iceberg_crypto.errors import JarMissingError
 
 
@@ -55,16 +55,11 @@ def doctor(
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         found = _examine(catalog, key_ids, tables)
-    if output == "json":
-        _shared.show_json(found.to_dict())
-    else:
-        _shared.show(found)
-    if found.failed:
-        sys.exit(_shared.PROBLEM)
-    sys.exit(_shared.OK if found.complete else _shared.UNCHECKED)
+    _shared.show_report(found, output)
+    sys.exit(found.exit_code)
 
 
-def _examine(catalog: str, key_ids: tuple[str, ...], tables: str | None) -> Diagnosis:
+def _examine(catalog: str, key_ids: tuple[str, ...], tables: str | None) -> DoctorReport:
     try:
         with _session.session(catalog) as spark:
             return diagnose(spark, catalog, key_ids, tables)

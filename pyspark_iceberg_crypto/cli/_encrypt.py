@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyspark_iceberg_crypto.cli import _session, _shared, _targets
+from pyspark_iceberg_crypto.cli import _session, _targets
 from pyspark_iceberg_crypto.errors import NotEncryptedError
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.verbs.encryption import (
-    EncryptedTable,
-    PurgedPlaintext,
+    EncryptReport,
+    PurgeReport,
     encrypt_table,
     purge_plaintext,
 )
@@ -81,7 +81,7 @@ def encrypt(
     if not purge and (folders or keep or accept_missing):
         raise click.UsageError("--folder, --keep and --accept-missing are for --purge.")
 
-    def do(spark: SparkSession, table: str) -> EncryptedTable | PurgedPlaintext:
+    def do(spark: SparkSession, table: str) -> EncryptReport | PurgeReport:
         if key_id is None:
             return purge_plaintext(
                 spark,
@@ -93,13 +93,8 @@ def encrypt(
             )
         return encrypt_table(spark, table, key_id, dry_run=dry_run, max_bytes=max_bytes)
 
-    def code(done: EncryptedTable | PurgedPlaintext) -> int:
-        if isinstance(done, PurgedPlaintext):
-            return _shared.PROBLEM if done.left and not dry_run else _shared.OK
-        return _shared.PROBLEM if done.files_left and not dry_run else _shared.OK
-
-    def paths(done: EncryptedTable | PurgedPlaintext) -> str:
-        if not isinstance(done, PurgedPlaintext):
+    def paths(done: EncryptReport | PurgeReport) -> str:
+        if not isinstance(done, PurgeReport):
             return ""
         told = [
             *(f"not in its folders: {path}" for path in done.outside_paths),
@@ -117,4 +112,4 @@ def encrypt(
             return ""
         return "it is encrypted already"
 
-    _targets.act(targets, do, output, code, paths, skip)
+    _targets.act(targets, do, output, paths, skip)

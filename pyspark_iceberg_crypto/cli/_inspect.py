@@ -20,7 +20,7 @@ from pyspark_iceberg_crypto.errors import (
 )
 from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reports._text import visible
-from pyspark_iceberg_crypto.verbs.inspection import FileKey, inspect_file
+from pyspark_iceberg_crypto.verbs.inspection import FileKey, inspect_file, inspect_local
 
 FINDINGS = (
     TamperedError,
@@ -156,9 +156,8 @@ def _spark(paths: tuple[str, ...], asked: dict[str, Any]) -> Iterator[SparkSessi
 def _inspected(
     spark: SparkSession | None, path: str, expect_encrypted: bool, asked: dict[str, Any]
 ) -> _Inspected:
-    is_local = not asked and _files.local_path(path) is not None
     try:
-        found = inspect_file(None if is_local else spark, path, **asked)
+        found = inspect_local(path) if spark is None else inspect_file(spark, path, **asked)
     except IcebergCryptoError as error:
         code = _shared.PROBLEM if isinstance(error, FINDINGS) else _shared.UNCHECKED
         return _Inspected(path, None, code, error.message, error.hint)

@@ -36,13 +36,5 @@ def keys(targets: tuple[str, ...], output: str) -> None:
         return encryption_keys(spark, target)
 
     with _shared.errors_told(), _targets.opened(targets) as spark:
-        code = _targets.act_whole(targets, ask, output, _code)
+        code = _targets.act_whole(targets, ask, output)
     sys.exit(code)
-
-
-def _code(report: KeysReport | KeyVersionsReport) -> int:
-    if isinstance(report, KeyVersionsReport):
-        return _shared.OK if report.ok else _shared.UNCHECKED
-    if report.kms_problem is not None:
-        return _shared.UNCHECKED
-    return _shared.OK if report.ok else _shared.PROBLEM

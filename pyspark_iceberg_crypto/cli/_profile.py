@@ -16,6 +16,7 @@ import yaml
 
 from pyspark_iceberg_crypto.cli._options import kms_of
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.jvm._launch import split
 from pyspark_iceberg_crypto.kms import Kms
 
 NAME = "iceberg-crypto.yaml"
@@ -70,7 +71,7 @@ class Profile:
         texts = self.texts.get(name, {})
         where = f"catalog {name} of {self.file or 'the environment'}"
         values = {key: _followed(text, f"{key} of {where}") for key, text in texts.items()}
-        packages = tuple(_listed(values.pop("packages", "")))
+        packages = tuple(split(values.pop("packages", "")))
         kms = {k.removeprefix("kms."): values.pop(k) for k in list(values) if k.startswith("kms.")}
         return Catalog(values, kms_of(kms, where) if kms else None, packages)
 
@@ -119,7 +120,7 @@ def load(file: Path | None = None, environment: Mapping[str, str] = os.environ) 
         path if found else None,
         catalogs,
         {key: _followed(value, f"{key} of {path}") for key, value in spark.items()},
-        tuple(packages if isinstance(packages, list) else _listed(packages)),
+        tuple(packages if isinstance(packages, list) else split(packages)),
     )
 
 
@@ -167,10 +168,6 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
                 ",".join(map(str, value)) if isinstance(value, list) else str(value)
             )
     return found
-
-
-def _listed(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()]
 
 
 def _followed(text: str, where: str) -> str:

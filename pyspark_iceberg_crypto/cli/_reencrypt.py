@@ -39,5 +39,4 @@ def reencrypt(
         targets,
         lambda spark, table: reencrypt_table(spark, table, options=given, dry_run=dry_run),
         output,
-        code=lambda done: _shared.OK if done.ok else _shared.PROBLEM,
     )

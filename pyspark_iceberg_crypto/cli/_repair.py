@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import click
 
-from pyspark_iceberg_crypto.cli import _session, _shared, _targets
-from pyspark_iceberg_crypto.verbs.repair import RepairReport, repair_table
+from pyspark_iceberg_crypto.cli import _session, _targets
+from pyspark_iceberg_crypto.verbs.repair import repair_table
 
 
 @_session.command()
 @_targets.targets
 @click.option(
-    "--yes", is_flag=True, help="Repair what can be repaired. Without it nothing is changed."
+    "--confirm", is_flag=True, help="Repair what can be repaired. Without it nothing is changed."
 )
-def repair(targets: tuple[str, ...], yes: bool, output: str) -> None:
+def repair(targets: tuple[str, ...], confirm: bool, output: str) -> None:
     """Say what is wrong with tables, which other clients or a crash have left unusable.
 
     A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). Each finding has a hint. With
-    --yes, what can be repaired is repaired in one commit of metadata; nothing is rolled back or deleted.
+    --confirm, what can be repaired is repaired in one commit of metadata; nothing is rolled back or deleted.
 
     \b
     Examples:
       iceberg-crypto repair lake.db.t
-      iceberg-crypto repair lake.db.t lake.db.u --yes
+      iceberg-crypto repair lake.db.t lake.db.u --confirm
 
     Exit code: 0 nothing is wrong, or all was repaired, 1 findings are left, 2 it could not be looked at, 64 the command
     is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
-    _targets.act(
-        targets, lambda spark, table: repair_table(spark, table, yes=yes), output, code=_code
-    )
-
-
-def _code(report: RepairReport) -> int:
-    if not report.complete:
-        return _shared.UNCHECKED
-    return _shared.OK if report.ok else _shared.PROBLEM
+    _targets.act(targets, lambda spark, table: repair_table(spark, table, confirm=confirm), output)

@@ -9,12 +9,12 @@ import click
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto.cli import _session, _shared, _targets
 from pyspark_iceberg_crypto.verbs.rotation import (
-    KekRotation,
-    MasterKeyRotation,
+    RotateKekReport,
+    RotateMasterKeyReport,
     rotate_kek,
     rotate_master_key,
 )
-from pyspark_iceberg_crypto.verbs.rotation_many import RotationsReport, rotate_catalog
+from pyspark_iceberg_crypto.verbs.rotation_many import RotateCatalogReport, rotate_catalog
 
 
 @_session.command()
@@ -74,7 +74,7 @@ def rotate(
     if (again or older_than_days is not None) and not all(map(_names.is_whole, targets)):
         raise click.UsageError("--again and --older-than-days are for many tables.")
 
-    def rotated(target: str) -> MasterKeyRotation | KekRotation | RotationsReport:
+    def rotated(target: str) -> RotateMasterKeyReport | RotateKekReport | RotateCatalogReport:
         if _names.is_whole(target):
             return rotate_catalog(
                 spark,
@@ -98,11 +98,5 @@ def rotate(
         _shared.errors_told(),
         _targets.opened(targets, also) as spark,
     ):
-        code = _targets.act_whole(targets, rotated, output, _code)
+        code = _targets.act_whole(targets, rotated, output)
     sys.exit(code)
-
-
-def _code(done: MasterKeyRotation | KekRotation | RotationsReport) -> int:
-    is_left = isinstance(done, RotationsReport) and not done.ok
-    is_same = isinstance(done, MasterKeyRotation) and not done.is_newer
-    return _shared.PROBLEM if is_left or is_same else _shared.OK

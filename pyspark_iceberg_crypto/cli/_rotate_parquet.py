@@ -24,9 +24,4 @@ def rotate_parquet(folder: str, output: str) -> None:
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told(), _session.session() as spark:
         done = rotate_parquet_keys(spark, folder)
-    if output == "json":
-        _shared.show_json(done.to_dict())
-        return
-    click.echo(f"{done.files} files in {done.folders} folders have newly wrapped keys")
-    if done.restored:
-        click.echo(f"{done.restored} of them were unreadable, since a run was killed")
+    _shared.show_report(done, output)

@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.reports import _data, _terminal
+from pyspark_iceberg_crypto.reports._report import Report
 from pyspark_iceberg_crypto.reports._text import visible
 
 OK, PROBLEM, UNCHECKED = _data.OK, _data.PROBLEM, _data.UNCHECKED
@@ -44,6 +45,14 @@ def show(shown: RenderableType, wrap: bool = True) -> None:
 def show_json(found: Any) -> None:
     """Print as JSON, which is then all of standard output."""
     click.echo(json.dumps(found, indent=2))
+
+
+def show_report(found: Report, output: str) -> None:
+    """Print a report as it was asked for: "text" or "json"."""
+    if output == "json":
+        show_json(found.to_dict())
+    else:
+        show(found)
 
 
 def write(file: Path, text: str) -> None:

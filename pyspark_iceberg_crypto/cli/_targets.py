@@ -15,6 +15,7 @@ from pyspark_iceberg_crypto._names import SESSION_CATALOG, is_path, is_whole, pa
 from pyspark_iceberg_crypto.cli import _session, _shared
 from pyspark_iceberg_crypto.errors import NotEncryptedError
 from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._report import Report
 from pyspark_iceberg_crypto.reports._text import plural, visible
 
 if TYPE_CHECKING:  # commands that manage keys run without Spark
@@ -64,9 +65,8 @@ class _Target:
 
 def act(
     targets: Sequence[str],
-    do: Callable[[SparkSession, str], Any],
+    do: Callable[[SparkSession, str], Report],
     output: str,
-    code: Callable[[Any], int] = lambda _: _shared.OK,
     more: Callable[[Any], str] = lambda _: "",
     skip: Callable[[SparkSession, str], str] = lambda *_: "",
 ) -> NoReturn:
@@ -77,9 +77,8 @@ def act(
     Args:
         targets: tables, namespaces (lake.db.*) and catalogs (lake). Of these, tables are skipped that are not
             encrypted, where that makes an error.
-        do: what to do to a table; its result prints as text, and has ``to_dict``.
+        do: what to do to a table, with a report as result.
         output: "text" or "json". JSON is one object for one table, and a list of them for several or many.
-        code: the exit code of a result.
         more: text to print after a result.
         skip: says why a table of many is to be skipped; empty: it is not.
     """
@@ -95,13 +94,11 @@ def act(
                     return _Skipped(target.name, error.message)
                 raise
 
-        ended = _each(list(_tables(spark, targets)), one, output, code, more)
+        ended = _each(list(_tables(spark, targets)), one, output, more)
     sys.exit(ended)
 
 
-def act_whole(
-    targets: Sequence[str], do: Callable[[str], Any], output: str, code: Callable[[Any], int]
-) -> int:
+def act_whole(targets: Sequence[str], do: Callable[[str], Report], output: str) -> int:
     """Do the same in a session that is there, where a namespace or a catalog has a result of its own.
 
     Returns:
@@ -110,7 +107,7 @@ def act_whole(
     Raises:
         IcebergCryptoError: of the only target that was asked for.
     """
-    return _each([_Target(t) for t in targets], lambda t: do(t.name), output, code, lambda _: "")
+    return _each([_Target(t) for t in targets], lambda t: do(t.name), output, lambda _: "")
 
 
 @dataclass(frozen=True)
@@ -119,6 +116,7 @@ class _Skipped:
 
     table: str
     skipped: str
+    exit_code = _shared.OK
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -145,7 +143,6 @@ def _each(
     targets: list[_Target],
     do: Callable[[_Target], Any],
     output: str,
-    code: Callable[[Any], int],
     more: Callable[[Any], str],
 ) -> int:
     is_one = len(targets) == 1 and not targets[0].of_many
@@ -163,7 +160,7 @@ def _each(
             result, problem = None, {"problem": message, "hint": hint}
         left += bool(problem)
         is_done = not problem and not isinstance(result, _Skipped)
-        codes.append(code(result) if is_done else _shared.UNCHECKED if problem else _shared.OK)
+        codes.append(_shared.UNCHECKED if problem else result.exit_code)
         told.append({"table": target.name, **problem} if problem else result.to_dict())
         if output == "text":
             _shared.show(_terminal.left(target.name, **problem) if problem else result)

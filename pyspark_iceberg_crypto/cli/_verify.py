@@ -16,7 +16,11 @@ from pyspark.sql import SparkSession
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto._names import SESSION_CATALOG
 from pyspark_iceberg_crypto.cli import _session, _shared
-from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, NotSupportedError
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    IcebergCryptoError,
+    TableNotFoundError,
+)
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
@@ -28,11 +32,11 @@ from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_fold
 @_session.command()
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
-    "--depth",
-    type=click.Choice(["magic", "structure", "deep"], case_sensitive=False),
-    help="What to check of each file: magic (its first bytes, the default), structure, or deep (every byte).",
+    "--structure",
+    is_flag=True,
+    help="Check each file's header, block layout, footer and length, not its first bytes only.",
 )
-@click.option("--deep", is_flag=True, help="The same as --depth deep.")
+@click.option("--deep", is_flag=True, help="Check every byte of each file, by its tags.")
 @click.option(
     "--sample",
     type=click.FloatRange(0, 1, min_open=True),
@@ -113,7 +117,6 @@ def _verify(
 ) -> VerifyReport | TablesReport:
     if folder:
         _refuse_for_a_folder(options)
-        options = {**options, "deep": options["deep"] or options["depth"] == "deep"}
     names = options.pop("except_tables")
     if len(targets) == 1:
         if names:
@@ -141,7 +144,6 @@ def _verify(
 def _refuse_for_a_folder(options: dict[str, Any]) -> None:
     """Raise an error for what would be left out in silence."""
     defaults = {
-        "depth": (None, "magic", "deep"),
         "deep": (False, True),
         "sample": (1.0,),
         "seed": (0,),
@@ -224,9 +226,9 @@ def _one(
     try:
         with verify_table(spark, name, **options) as report:
             return _with_keys(spark, report)
-    except NotSupportedError as error:
-        if is_sparks and "There is no Iceberg table" in error.message:
-            raise NotSupportedError(
+    except TableNotFoundError as error:
+        if is_sparks:
+            raise TableNotFoundError(
                 f"{target} is neither a namespace of catalog {parts[0]} nor a table of {SESSION_CATALOG}",
                 "give a table with its catalog, such as lake.db.t, or a namespace that there is",
             ) from error
@@ -251,7 +253,7 @@ def _with_keys(spark: SparkSession, report: VerifyReport) -> VerifyReport:
     if report.key_id is None:
         return report
     try:
-        return report.with_keys(encryption_keys(spark, report.table).rows)
+        return report.with_keys(encryption_keys(spark, report.table).keys)
     except IcebergCryptoError:
         return report
 

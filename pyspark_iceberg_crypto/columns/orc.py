@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 
-__all__ = ["OrcKeys"]
-
 PROVIDER = "iceberg-crypto"
 MASKS = ("nullify", "redact", "sha256")
 _LENGTHS = (128, 256)

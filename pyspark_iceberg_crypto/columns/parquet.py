@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 
-__all__ = ["ParquetKeys"]
-
 FACTORY = "io.icebergcrypto.parquet.ParquetCryptoFactory"
 ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
 _LENGTHS = (128, 192, 256)

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import SparkSession
-from rich.console import Group, RenderableType
 
-from pyspark_iceberg_crypto.doctor._tables import TablesDiagnosis, diagnose_tables
+from pyspark_iceberg_crypto.doctor._report import DoctorReport, Status, Step
+from pyspark_iceberg_crypto.doctor._tables import diagnose_tables
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -28,8 +26,6 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.jvm._typed import UNTYPED
 from pyspark_iceberg_crypto.kms import BY_TYPE
-from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.reports._data import KeyReport, Status, Step
 from pyspark_iceberg_crypto.settings import (
     DISK_ENCRYPTION,
     EXTENSIONS,
@@ -72,45 +68,13 @@ CHAIN = (SETTINGS, NETWORK, LOGIN, PERMISSION, KEY, ROUND_TRIP)
 ASKED = (NETWORK, LOGIN, PERMISSION, KEY)  # these need an answer of the KMS, or the lack of one
 
 
-@dataclass(frozen=True)
-class Diagnosis(_terminal.Shown, KeyReport):
-    """A `KeyReport`, which has the other attributes, that prints as text.
-
-    Attributes:
-        tables: what was found on tables; None when none were asked for.
-    """
-
-    tables: TablesDiagnosis | None = None
-
-    @property
-    def failed(self) -> bool:
-        """Whether a step failed, or a table needs repair."""
-        return super().failed or (self.tables is not None and self.tables.failed)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every step was reached, and every table examined."""
-        return super().complete and (self.tables is None or self.tables.complete)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        told = super().to_dict()
-        return told if self.tables is None else {**told, "tables": self.tables.to_dict()}
-
-
-@_terminal.layout.register
-def _(found: Diagnosis) -> RenderableType:
-    steps = _terminal.diagnosis(found)
-    return steps if found.tables is None else Group(steps, "", _terminal.layout(found.tables))
-
-
 def diagnose(
     spark: SparkSession,
     catalog: str = "lake",
     key_ids: Iterable[str] = (),
     tables: str | Iterable[str] | None = None,
     progress: bool | None = None,
-) -> Diagnosis:
+) -> DoctorReport:
     """Examine the way from a session to its KMS. What is wrong is in the result, not raised.
 
     Nothing is written: each key wraps and unwraps a random trial key, past the cache. No table is needed.
@@ -132,21 +96,21 @@ def diagnose(
     _jvm.require_session(spark)
     asked = list(dict.fromkeys(key_ids))
     if tables is None:
-        return Diagnosis(catalog, list(_steps(spark, catalog, asked)))
+        return DoctorReport(catalog, list(_steps(spark, catalog, asked)))
     examined = diagnose_tables(spark, catalog if tables == "*" else tables, progress)
     asked = asked or examined.key_ids[:TRIED_OF_TABLES]
-    return Diagnosis(catalog, list(_steps(spark, catalog, asked)), examined)
+    return DoctorReport(catalog, list(_steps(spark, catalog, asked)), examined)
 
 
-def not_started(catalog: str, error: IcebergCryptoError) -> Diagnosis:
+def not_started(catalog: str, error: IcebergCryptoError) -> DoctorReport:
     """Tell of a Spark that did not start what there is to tell."""
-    return Diagnosis(catalog, [_failed(JAVA, error), *_not_reached((*BEFORE_KMS[1:], *CHAIN))])
+    return DoctorReport(catalog, [_failed(JAVA, error), *_not_reached((*BEFORE_KMS[1:], *CHAIN))])
 
 
 def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[Step]:
     yield Step(JAVA, Status.OK, f"Java {_jvm.java_version(spark)}, Spark {spark.version}")
     settings = _jvm.session_settings(spark)
-    properties = _catalog_properties(settings, catalog)
+    properties = _jvm.catalog_properties(spark, catalog)
     try:
         yield _jars(spark, properties.get(KMS_TYPE, "").lower())
     except IcebergCryptoError as error:
@@ -340,11 +304,6 @@ def _wire(settings: dict[str, str]) -> Step:
 
 def _is_on(settings: dict[str, str], name: str) -> bool:
     return settings.get(name, "false").strip().lower() == "true"
-
-
-def _catalog_properties(settings: dict[str, str], catalog: str) -> dict[str, str]:
-    prefix = f"spark.sql.catalog.{catalog}."
-    return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
 
 
 def _cache(properties: dict[str, str]) -> Step:

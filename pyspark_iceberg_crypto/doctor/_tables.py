@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 from rich import box
@@ -15,8 +14,10 @@ from rich.text import Text
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.jvm import _jvm
-from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports import _data, _terminal
+from pyspark_iceberg_crypto.reports._data import OK, PROBLEM
 from pyspark_iceberg_crypto.reports._finding import TableFinding
+from pyspark_iceberg_crypto.reports._report import Report
 from pyspark_iceberg_crypto.reports._text import plural
 from pyspark_iceberg_crypto.verbs import _progress
 
@@ -26,7 +27,7 @@ NO_FAILURE = ("unauthenticated", UNCHECKED)
 
 
 @dataclass(frozen=True)
-class TablesDiagnosis(_terminal.Shown):
+class DoctorTablesReport(Report):
     """What was found on examining tables. It prints as text.
 
     Attributes:
@@ -46,28 +47,21 @@ class TablesDiagnosis(_terminal.Shown):
     key_ids: list[str] = field(repr=False)
 
     @property
-    def failed(self) -> bool:
-        """Whether something is to be repaired."""
-        return any(count for kind, count in self.counts.items() if kind not in NO_FAILURE)
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything could be examined."""
-        return not self.counts.get(UNCHECKED)
-
-    @property
     def ok(self) -> bool:
         """Whether everything was examined, and nothing is to be repaired. Metadata may be unauthenticated."""
-        return self.complete and not self.failed
+        return self.exit_code == OK
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {"ok": self.ok, **asdict(self)}
+    @property
+    def exit_code(self) -> int:
+        """0 it is ok, 1 something is to be repaired, 2 something could not be examined."""
+        if any(count for kind, count in self.counts.items() if kind not in NO_FAILURE):
+            return PROBLEM
+        return _data.UNCHECKED if self.counts.get(UNCHECKED) else OK
 
 
 def diagnose_tables(
     spark: SparkSession, names: str | Iterable[str], progress: bool | None = None
-) -> TablesDiagnosis:
+) -> DoctorTablesReport:
     """Look at tables for what needs repair. What is wrong is in the result, not raised.
 
     The catalog is one of this project, or stock Iceberg's, in which less can be checked. A table costs a load
@@ -89,11 +83,11 @@ def diagnose_tables(
         raise ConfigurationError(f"{names!r} are not names of tables", "for example 'lake.db'")
     found = _progress.run(spark, ", ".join(asked), progress, "examine_tables", names=asked)
     findings = [TableFinding(**one) for one in found.pop("findings")]
-    return TablesDiagnosis(findings=findings, **found)
+    return DoctorTablesReport(findings=findings, **found)
 
 
 @_terminal.layout.register
-def _(found: TablesDiagnosis) -> RenderableType:
+def _(found: DoctorTablesReport) -> RenderableType:
     parts: list[RenderableType] = []
     if found.counts:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
@@ -114,18 +108,18 @@ def _mark(kind: str) -> tuple[str, str]:
     return ("!", "yellow") if kind in NO_FAILURE else ("✗", "red")
 
 
-def _verdict(found: TablesDiagnosis) -> Text:
+def _verdict(found: DoctorTablesReport) -> Text:
     said = f"{plural(found.examined, 'table')} examined, {found.encrypted:,} with a key id"
     if found.others:
         said += f"; {plural(found.others, 'view')} and tables of other formats were left out"
-    if found.failed:
+    if found.exit_code == PROBLEM:
         return Text(f"✗ tables need repair ({said})", "bold red")
-    if not found.complete:
+    if not found.ok:
         return Text(f"- not everything could be examined ({said})", "bold yellow")
     return Text(f"✓ no table needs repair ({said})", "bold green")
 
 
-def _of_one_kind(found: TablesDiagnosis, kind: str, count: int) -> Iterator[RenderableType]:
+def _of_one_kind(found: DoctorTablesReport, kind: str, count: int) -> Iterator[RenderableType]:
     """The first findings of a kind. A hint that differs in the table's name only is told once."""
     mark, style = _mark(kind)
     shown = [finding for finding in found.findings if finding.kind == kind][:SHOWN]

@@ -6,8 +6,9 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,7 +16,7 @@ from markupsafe import Markup
 
 from pyspark_iceberg_crypto.evidence import _charts
 from pyspark_iceberg_crypto.reports import _words
-from pyspark_iceberg_crypto.reports._data import NOT_OF_FILES, Problem, TableReport
+from pyspark_iceberg_crypto.reports._data import NOT_OF_FILES, TableReport
 from pyspark_iceberg_crypto.reports._text import size, visible
 
 SHOWN_ON_A_PAGE = 200
@@ -41,165 +42,91 @@ def _style() -> str:
     return files("pyspark_iceberg_crypto.evidence").joinpath("style.css").read_text("utf-8")
 
 
-@dataclass(frozen=True)
-class View:
-    """A report as the templates show it."""
+def _view(report: TableReport, most: int) -> SimpleNamespace:
+    """Return what the templates show of a report, and no more than so many problems and keys of it."""
+    kind = _words.kind(report)
+    wrong, unchecked = report.wrong[:most], report.unchecked[:most]
+    keys = sorted(
+        report.encryption_keys,
+        key=lambda key: (key.get("kind") not in NOT_OF_FILES, str(key.get("kind"))),
+    )
+    counts = [
+        {
+            "kind": part.count.kind,
+            "magic": part.count.magic or "-",
+            "state": part.state,
+            "word": part.word,
+            "files": f"{part.files:,}",
+            "bytes": f"{part.bytes:,}",
+        }
+        for part in _words.parts(report.counts)
+    ]
+    return SimpleNamespace(
+        report=report,
+        kind=kind,
+        mark=_words.mark(kind),
+        word=_words.word(kind),
+        verdict=visible(_words.verdict(report)),
+        scope=_words.scope(report),
+        metadata=_words.metadata(report),
+        plaintext=_words.plaintext(report),
+        files=f"{_words.file_count(report):,}",
+        bytes=size(_words.byte_count(report)),
+        facts=_facts(report),
+        evidence=_evidence(report),
+        wrong=wrong,
+        wrong_left=report.problem_count - len(wrong),
+        unchecked=unchecked,
+        unchecked_left=report.unchecked_count - len(unchecked),
+        counts=counts,
+        bars=_charts.by_kind(report.counts),
+        ages=_charts.ages(report.encryption_keys),
+        history=_charts.history(report.snapshot_history),
+        keys=[_key(key) for key in keys[:most]],
+        limits=_words.limits(report),
+    )
 
-    report: TableReport
-    most: int
 
-    @property
-    def kind(self) -> str:
-        """How it went: good, bad or open."""
-        return _words.kind(self.report)
+def _facts(report: TableReport) -> list[tuple[str, str]]:
+    """The most important numbers."""
+    never = _words.never_encrypted(report)
+    return [
+        ("files", f"{_words.file_count(report):,}"),
+        ("bytes", size(_words.byte_count(report))),
+        *([("never encrypted", f"{never:,} more")] if never else []),
+        ("depth", report.depth),
+        *([("sample", f"{report.sample:g}")] if report.sample < 1 else []),
+        *([("snapshots", f"{report.snapshots:,}")] if report.folder is None else []),
+        ("problems", f"{report.problem_count:,}"),
+        ("not checked", f"{report.unchecked_count:,}"),
+    ]
 
-    @property
-    def mark(self) -> str:
-        """The sign for that."""
-        return _words.mark(self.kind)
 
-    @property
-    def word(self) -> str:
-        """A word for that."""
-        return _words.word(self.kind)
-
-    @property
-    def verdict(self) -> str:
-        """What was found, in one line."""
-        return visible(_words.verdict(self.report))
-
-    @property
-    def scope(self) -> str:
-        """What was looked at, in one line."""
-        return _words.scope(self.report)
-
-    @property
-    def metadata(self) -> str:
-        """Whether the metadata is authenticated."""
-        return _words.metadata(self.report)
-
-    @property
-    def plaintext(self) -> str:
-        """Where plaintext still lies of a table that was encrypted in place."""
-        return _words.plaintext(self.report)
-
-    @property
-    def files(self) -> str:
-        """How many files there are."""
-        return f"{_words.file_count(self.report):,}"
-
-    @property
-    def bytes(self) -> str:
-        """Their length together."""
-        return size(_words.byte_count(self.report))
-
-    @property
-    def facts(self) -> list[tuple[str, str]]:
-        """The most important numbers."""
-        report = self.report
-        never = _words.never_encrypted(report)
-        return [
-            ("files", self.files),
-            ("bytes", self.bytes),
-            *([("never encrypted", f"{never:,} more")] if never else []),
-            ("depth", report.depth),
-            *([("sample", f"{report.sample:g}")] if report.sample < 1 else []),
-            *([("snapshots", f"{report.snapshots:,}")] if report.folder is None else []),
-            ("problems", f"{report.problem_count:,}"),
-            ("not checked", f"{report.unchecked_count:,}"),
-        ]
-
-    @property
-    def evidence(self) -> list[tuple[str, str]]:
-        """What identifies the state of the table, and what checked it."""
-        report = self.report
-        rows = [
-            ("Folder", report.folder),
-            ("Table", report.table if report.folder is None else None),
-            ("Table UUID", report.table_uuid),
-            ("Location", report.location),
-            ("Master key", report.key_id),
-            ("Format version", report.format_version or None),
-            ("Metadata file", report.metadata_location),
-            ("SHA-256 of it", report.metadata_sha256),
-            ("Metadata authentication", _unless_folder(report, report.metadata_authentication)),
-            ("Current snapshot", report.current_snapshot_id),
-            ("Snapshots checked", _listed(report.snapshot_ids)),
-            ("Branches", _listed(report.branches)),
-            ("Tags", _listed(report.tags)),
-            ("Plaintext from before encrypt_table", report.plaintext_metadata),
-            ("Depth", report.depth),
-            ("Sample", _unless_folder(report, _sample(report))),
-            ("Outcomes recorded in", report.resume),
-            ("Start", report.started_at),
-            ("End", report.ended_at),
-            ("Versions", ", ".join(f"{name} {one}" for name, one in report.versions.items())),
-        ]
-        return [(label, str(value)) for label, value in rows if value not in (None, "")]
-
-    @property
-    def wrong(self) -> list[Problem]:
-        """The first problems."""
-        return self.report.wrong[: self.most]
-
-    @property
-    def wrong_left(self) -> int:
-        """How many are not shown."""
-        return self.report.problem_count - len(self.wrong)
-
-    @property
-    def unchecked(self) -> list[Problem]:
-        """The first files that could not be checked."""
-        return self.report.unchecked[: self.most]
-
-    @property
-    def unchecked_left(self) -> int:
-        """How many are not shown."""
-        return self.report.unchecked_count - len(self.unchecked)
-
-    @property
-    def counts(self) -> list[dict[str, str]]:
-        """Files by kind and format."""
-        return [
-            {
-                "kind": part.count.kind,
-                "magic": part.count.magic or "-",
-                "state": part.state,
-                "word": part.word,
-                "files": f"{part.files:,}",
-                "bytes": f"{part.bytes:,}",
-            }
-            for part in _words.parts(self.report.counts)
-        ]
-
-    @cached_property
-    def bars(self) -> _charts.Bars | None:
-        """What share of bytes is encrypted."""
-        return _charts.by_kind(self.report.counts)
-
-    @cached_property
-    def ages(self) -> _charts.Bars | None:
-        """How old KEKs are."""
-        return _charts.ages(self.report.encryption_keys)
-
-    @cached_property
-    def history(self) -> _charts.Curve | None:
-        """How the table grew."""
-        return _charts.history(self.report.snapshot_history)
-
-    @property
-    def keys(self) -> list[dict[str, str]]:
-        """The table's keys, the master keys, KEKs and value keys first."""
-        keys = sorted(
-            self.report.encryption_keys,
-            key=lambda key: (key.get("kind") not in NOT_OF_FILES, str(key.get("kind"))),
-        )
-        return [_key(key) for key in keys[: self.most]]
-
-    @property
-    def limits(self) -> list[str]:
-        """What it proves, and what it does not."""
-        return _words.limits(self.report)
+def _evidence(report: TableReport) -> list[tuple[str, str]]:
+    """What identifies the state of the table, and what checked it."""
+    rows = [
+        ("Folder", report.folder),
+        ("Table", report.table if report.folder is None else None),
+        ("Table UUID", report.table_uuid),
+        ("Location", report.location),
+        ("Master key", report.key_id),
+        ("Format version", report.format_version or None),
+        ("Metadata file", report.metadata_location),
+        ("SHA-256 of it", report.metadata_sha256),
+        ("Metadata authentication", _unless_folder(report, report.metadata_authentication)),
+        ("Current snapshot", report.current_snapshot_id),
+        ("Snapshots checked", _listed(report.snapshot_ids)),
+        ("Branches", _listed(report.branches)),
+        ("Tags", _listed(report.tags)),
+        ("Plaintext from before encrypt_table", report.plaintext_metadata),
+        ("Depth", report.depth),
+        ("Sample", _unless_folder(report, _sample(report))),
+        ("Outcomes recorded in", report.resume),
+        ("Start", report.started_at),
+        ("End", report.ended_at),
+        ("Versions", ", ".join(f"{name} {one}" for name, one in report.versions.items())),
+    ]
+    return [(label, str(value)) for label, value in rows if value not in (None, "")]
 
 
 def _unless_folder(report: TableReport, told: str) -> str | None:
@@ -278,7 +205,7 @@ def page(
         .get_template("page.html.j2")
         .render(
             title=title,
-            reports=[View(report, SHOWN_ON_A_PAGE) for report in reports],
+            reports=[_view(report, SHOWN_ON_A_PAGE) for report in reports],
             several=several,
             signature=signature,
             style=_safe(style),
@@ -296,7 +223,7 @@ def note(report: TableReport) -> str:
     return (
         _environment()
         .get_template("note.html.j2")
-        .render(shown=View(report, SHOWN_IN_A_NOTE), name=name, style=_safe(_style()))
+        .render(shown=_view(report, SHOWN_IN_A_NOTE), name=name, style=_safe(_style()))
     )
 
 

@@ -22,6 +22,7 @@ _JAVA_PACKAGE = "io.icebergcrypto."
 _PYTHON_TYPES = {
     "IcebergCryptoException": errors.IcebergCryptoError,
     "InvalidConfigurationException": errors.ConfigurationError,
+    "TableNotFoundException": errors.TableNotFoundError,
     "CancelledException": errors.CancelledError,
     "KeyNotFoundException": errors.KeyNotFoundError,
     "KeyDisabledException": errors.KeyDisabledError,
@@ -37,21 +38,31 @@ _PYTHON_TYPES = {
 # What a call raises when no error of ours is behind it.
 UNTYPED = (Py4JError, PySparkException)
 # Exceptions of Spark, Iceberg and Java that a wrong argument causes.
-_BAD_ARGUMENT = {
-    "org.apache.iceberg.exceptions.NotFoundException": "check the path",
-    "java.io.FileNotFoundException": "check the path",
-    "org.apache.iceberg.exceptions.NoSuchTableException": "check the table's name, and that of its "
-    "catalog",
-    "org.apache.iceberg.exceptions.NoSuchNamespaceException": "check the namespace's name",
-    "org.apache.spark.sql.connector.catalog.CatalogNotFoundException": "check the catalog's name, "
-    "or set the catalog up with configure_spark",
+_BAD_ARGUMENT: dict[str, tuple[type[errors.IcebergCryptoError], str]] = {
+    "org.apache.iceberg.exceptions.NotFoundException": (
+        errors.ConfigurationError,
+        "check the path",
+    ),
+    "java.io.FileNotFoundException": (errors.ConfigurationError, "check the path"),
+    "org.apache.iceberg.exceptions.NoSuchTableException": (
+        errors.TableNotFoundError,
+        "check the table's name, and that of its catalog",
+    ),
+    "org.apache.iceberg.exceptions.NoSuchNamespaceException": (
+        errors.TableNotFoundError,
+        "check the namespace's name",
+    ),
+    "org.apache.spark.sql.connector.catalog.CatalogNotFoundException": (
+        errors.ConfigurationError,
+        "check the catalog's name, or set the catalog up with configure_spark",
+    ),
 }
 _NO_CLASS = ("java.lang.NoClassDefFoundError", "java.lang.ClassNotFoundException")
 _ICEBERGS = re.compile(r"org\.apache\.iceberg\.[\w.$]+$")
 # An executor's exception reaches the driver as the text of a stack trace, the driver's a client of Spark Connect as
 # "(class) message".
 _IN_TEXT = re.compile(
-    r"io\.icebergcrypto\.(?P<type>\w+Exception)(?:: |\) )(?P<problem>.+?)"
+    r"io\.icebergcrypto\.(?:\w+\.)*(?P<type>\w+Exception)(?:: |\) )(?P<problem>.+?)"
     r"(?:\n  hint: (?P<hint>[^\n]+))?(?=\n|\Z)",
     re.DOTALL,
 )
@@ -93,7 +104,8 @@ def _typed(error: Py4JJavaError | PySparkException) -> errors.IcebergCryptoError
             return kind(str(thrown.problem()), str(thrown.hint() or ""))
     for name, thrown in named:
         if name in _BAD_ARGUMENT:
-            return errors.ConfigurationError(str(thrown.getMessage()), _BAD_ARGUMENT[name])
+            kind, hint = _BAD_ARGUMENT[name]
+            return kind(str(thrown.getMessage()), hint)
         if name not in _NO_CLASS:
             continue
         missing = str(thrown.getMessage()).replace("/", ".")

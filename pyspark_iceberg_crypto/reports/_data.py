@@ -1,10 +1,9 @@
-"""Reports as data: what was found on a table, in a file, and on the way to the master keys."""
+"""Reports as data: what was found on a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from enum import Enum
 from typing import Any, TypeVar
 
 from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
@@ -288,99 +287,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     return value
-
-
-@dataclass(frozen=True)
-class FileReport:
-    """What a file is, by its bytes. No key is needed to tell.
-
-    Attributes:
-        path: the file.
-        length: its length in bytes.
-        magic: what its first bytes say: PARE, AGS1 (encrypted), PAR1, AVRO, PUFFIN, ORC, JSON, EMPTY, OTHER.
-        format: that, in words.
-        encrypted: whether that is an encrypted format.
-        block_size: AGS1: plaintext bytes in a block.
-        block_count: AGS1: number of blocks.
-        plaintext_length: AGS1: length of what is encrypted, in bytes, as the file's length tells it.
-        algorithm: PARE: AES_GCM_V1 or AES_GCM_CTR_V1.
-        footer_length: PARE: length of the footer, in bytes.
-        aad_prefix_supplied: PARE: whether a reader must supply the AAD prefix.
-    """
-
-    path: str
-    length: int
-    magic: str
-    format: str
-    encrypted: bool
-    block_size: int | None = None
-    block_count: int | None = None
-    plaintext_length: int | None = None
-    algorithm: str | None = None
-    footer_length: int | None = None
-    aad_prefix_supplied: bool | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is known of the file, ready for JSON."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
-
-
-class Status(str, Enum):
-    """How a step went."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-    NOT_REACHED = "not reached"
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of the examination.
-
-    Attributes:
-        name: what was looked at.
-        status: how it went.
-        detail: what was found, or what is wrong.
-        hint: how to mend it; empty when there is nothing to mend.
-        key_id: the master key that was tried; None where it is not about one key.
-    """
-
-    name: str
-    status: Status
-    detail: str = ""
-    hint: str = ""
-    key_id: str | None = None
-
-
-@dataclass(frozen=True)
-class KeyReport:
-    """What was found on examining the way to the master keys.
-
-    Attributes:
-        catalog: the catalog that was examined.
-        steps: each step, in order.
-    """
-
-    catalog: str
-    steps: list[Step]
-
-    @property
-    def ok(self) -> bool:
-        """Whether no step failed, and at least one key made the round trip."""
-        return not self.failed and self.complete
-
-    @property
-    def failed(self) -> bool:
-        """Whether a step failed."""
-        return any(step.status is Status.FAILED for step in self.steps)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every step was reached."""
-        return all(step.status is not Status.NOT_REACHED for step in self.steps)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        steps = [{**asdict(step), "status": step.status.value} for step in self.steps]
-        return {"ok": self.ok, "catalog": self.catalog, "steps": steps}

@@ -56,7 +56,7 @@ def text(found: KeysReport) -> RenderableType:
         used = f"{row.used_for}: " if row.used_for else ""
         parts.append(Padding(told.append(f"\n{visible(f'{used}{row.problem}')}"), (1, 0, 0, 2)))
     if left := _left(found):
-        parts.append(Text(f"\n  and {left:,} more; report.rows has each key"))
+        parts.append(Text(f"\n  and {left:,} more; report.keys has each key"))
     return Group(*parts)
 
 
@@ -76,7 +76,7 @@ def html(found: KeysReport) -> str:
         for row in _broken(found)[:SHOWN_PROBLEMS]
     )
     left = _left(found)
-    more = f"<p>and {left:,} more; report.rows has each key</p>" if left else ""
+    more = f"<p>and {left:,} more; report.keys has each key</p>" if left else ""
     good, verdict = _verdict(found)
     return (
         f"<div><p style='color:{'green' if good else 'firebrick'};font-weight:bold'>"
@@ -88,7 +88,7 @@ def html(found: KeysReport) -> str:
 
 
 def _broken(found: KeysReport) -> list[EncryptionKey]:
-    return [row for row in found.rows if row.problem is not None]
+    return [row for row in found.keys if row.problem is not None]
 
 
 def _left(found: KeysReport) -> int:
@@ -111,7 +111,7 @@ def _scope(found: KeysReport) -> str:
 
 
 def _lines(found: KeysReport) -> Iterator[Line]:
-    for kind, group in groupby(found.rows, key=lambda row: row.kind):
+    for kind, group in groupby(found.keys, key=lambda row: row.kind):
         rows = list(group)
         if kind in NOT_OF_FILES:  # each has a line of its own
             yield from (_single(found, row) for row in rows)

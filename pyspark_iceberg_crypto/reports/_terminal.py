@@ -16,15 +16,7 @@ from rich.text import Text
 
 from pyspark_iceberg_crypto.kms import KeyInfo
 from pyspark_iceberg_crypto.reports import _words
-from pyspark_iceberg_crypto.reports._data import (
-    FileCount,
-    FileReport,
-    KeyReport,
-    Problem,
-    Status,
-    Step,
-    TableReport,
-)
+from pyspark_iceberg_crypto.reports._data import FileCount, Problem, TableReport
 from pyspark_iceberg_crypto.reports._text import visible
 
 WIDTH = 110
@@ -152,63 +144,6 @@ def _counts(counts: Iterable[FileCount]) -> Table:
             f"{part.bytes:,}",
         )
     return table
-
-
-@layout.register
-def inspection(found: FileReport) -> RenderableType:
-    """Lay out what is known of one file."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for key, value in found.to_dict().items():
-        shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-        table.add_row(Text(key.replace("_", " "), "dim"), Text(str(shown)))
-    style = "bold green" if found.encrypted else "bold red"
-    return Group(table, Text("✓ encrypted" if found.encrypted else "✗ not encrypted", style))
-
-
-_MARKS = {
-    Status.OK: ("✓", "green"),
-    Status.WARNING: ("!", "yellow"),
-    Status.FAILED: ("✗", "red"),
-    Status.NOT_REACHED: ("-", "dim"),
-}
-
-
-@layout.register
-def diagnosis(found: KeyReport) -> RenderableType:
-    """Lay out an examination: a row a step, the verdict."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("", "step", "master key", "", "found"):
-        table.add_column(column, overflow="fold")
-    key_id = None
-    for step in found.steps:
-        is_next_key = step.key_id != key_id
-        if is_next_key:
-            table.add_section()
-            key_id = step.key_id
-        mark, style = _MARKS[step.status]
-        told = Text(step.detail)
-        if step.hint:
-            told.append("\nhint: " if step.detail else "hint: ", "yellow").append(step.hint)
-        shown_key = Text(key_id or "" if is_next_key else "", "bold")
-        status = Text(step.status.value, style)
-        table.add_row(Text(mark, style), Text(step.name), shown_key, status, told)
-    return Group(table, _diagnosis_verdict(found))
-
-
-def _diagnosis_verdict(found: KeyReport) -> Text:
-    failed = [step for step in found.steps if step.status is Status.FAILED]
-    if failed:
-        names = ", ".join(dict.fromkeys(map(_place, failed)))
-        return Text(f"✗ {found.catalog} cannot use its master keys: {names} failed", "bold red")
-    if not found.complete:
-        return Text(f"- {found.catalog} has no fault so far; not everything was checked", "bold")
-    keys = dict.fromkeys(step.key_id for step in found.steps if step.key_id is not None)
-    names = ", ".join(map(repr, keys))
-    return Text(f"✓ {found.catalog} can use {names}", "bold green")
-
-
-def _place(step: Step) -> str:
-    return f"{step.name} of {step.key_id!r}" if step.key_id else step.name
 
 
 def keys(found: Sequence[KeyInfo]) -> RenderableType:

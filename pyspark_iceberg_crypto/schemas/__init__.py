@@ -23,7 +23,9 @@ def report_schema() -> dict[str, Any]:
 
 @cache
 def _output() -> dict[str, Any]:
-    return read(OUTPUT)
+    found, report = read(OUTPUT), report_schema()
+    found["$defs"]["verify_report"] = {key: report[key] for key in ("$id", "oneOf", "$defs")}
+    return found
 
 
 def output_commands() -> list[str]:

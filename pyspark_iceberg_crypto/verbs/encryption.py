@@ -9,21 +9,12 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.reports._changes import Changed
+from pyspark_iceberg_crypto.reports._report import Changed
 from pyspark_iceberg_crypto.verbs import _progress
-
-__all__ = [
-    "DecryptedTable",
-    "EncryptedTable",
-    "PurgedPlaintext",
-    "decrypt_table",
-    "encrypt_table",
-    "purge_plaintext",
-]
 
 
 @dataclass(frozen=True)
-class EncryptedTable(Changed):
+class EncryptReport(Changed):
     """A table that was encrypted in place. It prints as text.
 
     Attributes:
@@ -54,9 +45,14 @@ class EncryptedTable(Changed):
     seconds: int | None
     plaintext_metadata: str | None
 
+    @property
+    def ok(self) -> bool:
+        """Whether the table is encrypted. A portion that is not the last is not ok; a dry run is."""
+        return self.committed or self.seconds is not None
+
 
 @dataclass(frozen=True)
-class PurgedPlaintext(Changed):
+class PurgeReport(Changed):
     """The plaintext of a table that was deleted. It prints as text.
 
     Attributes:
@@ -84,9 +80,14 @@ class PurgedPlaintext(Changed):
     left_paths: list[str]
     gaps: list[str]
 
+    @property
+    def ok(self) -> bool:
+        """Whether no plaintext stays; a dry run leaves that open, and is ok."""
+        return not (self.committed and self.left)
+
 
 @dataclass(frozen=True)
-class DecryptedTable(Changed):
+class DecryptReport(Changed):
     """A table that was decrypted in place. It prints as text.
 
     Attributes:
@@ -111,7 +112,7 @@ def encrypt_table(
     dry_run: bool = False,
     max_bytes: int | None = None,
     progress: bool | None = None,
-) -> EncryptedTable:
+) -> EncryptReport:
     """Encrypt a plaintext table in place: one commit, after all of its rows were copied, verified and compared.
 
     The table keeps its name, UUID, location, schemas, partition specs, properties, branches and tags; it gets format
@@ -128,7 +129,8 @@ def encrypt_table(
         progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
 
     Raises:
-        ConfigurationError: there is no such table, the key id is empty, or max_bytes is not above 0.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: the key id is empty, or max_bytes is not above 0.
         NotSupportedError: the table is encrypted already, or has something that encrypted tables cannot have.
         AccessDeniedError: the catalog or the KMS does not allow the key.
         KeyNotFoundError: the KMS does not have the key.
@@ -142,7 +144,7 @@ def encrypt_table(
     most = None if max_bytes is None else min(max_bytes, 2**63 - 1)
     name = table_name(table)
     given = {"table": name, "key_id": key_id, "max_bytes": most, "dry_run": bool(dry_run)}
-    return EncryptedTable(**_progress.run(spark, name, progress, "encrypt_table", **given))
+    return EncryptReport(**_progress.run(spark, name, progress, "encrypt_table", **given))
 
 
 def purge_plaintext(
@@ -154,7 +156,7 @@ def purge_plaintext(
     keep: Sequence[str] = (),
     accept_missing: bool = False,
     progress: bool | None = None,
-) -> PurgedPlaintext:
+) -> PurgeReport:
     """Delete the files that a table had before `encrypt_table`, and prove that nothing in plaintext is left.
 
     It deletes what the kept metadata reaches, is plaintext by its first bytes, and is reached by no snapshot of the
@@ -173,7 +175,8 @@ def purge_plaintext(
         progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
 
     Raises:
-        ConfigurationError: there is no such table, or a folder is no table's.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: a folder is no table's.
         NotSupportedError: the table was not encrypted in place, its plaintext was purged, or the old metadata names
             files in folders that are neither its own nor given. Nothing was deleted.
         IcebergCryptoError: the table does not verify, and nothing was deleted; or it is not finished: files could not
@@ -192,16 +195,16 @@ def purge_plaintext(
         "accept_missing": bool(accept_missing),
     }
     found = _progress.run(spark, name, progress, "purge_plaintext", table=name, **options)
-    return PurgedPlaintext(**found)
+    return PurgeReport(**found)
 
 
 def decrypt_table(
     spark: SparkSession,
     table: str,
     *,
-    allow_plaintext: bool = False,
+    confirm: bool = False,
     progress: bool | None = None,
-) -> DecryptedTable:
+) -> DecryptReport:
     """Make an encrypted table a plaintext one in place: the way back of `encrypt_table`.
 
     One commit, after all rows of its branches and tags were copied and compared. The table stays at format version 3.
@@ -212,18 +215,16 @@ def decrypt_table(
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t".
-        allow_plaintext: has to be True.
+        confirm: has to be True: the rows are then plaintext.
         progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
 
     Raises:
-        ConfigurationError: there is no such table, plaintext is not allowed, or the catalog has encrypted tables only.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: it was not confirmed, or the catalog has encrypted tables only.
         NotEncryptedError: the table is not encrypted.
         NotSupportedError: its plaintext from before `encrypt_table` was not purged.
         IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.
     """
     name = table_name(table)
-    allowed = bool(allow_plaintext)
-    found = _progress.run(
-        spark, name, progress, "decrypt_table", table=name, allow_plaintext=allowed
-    )
-    return DecryptedTable(**found)
+    given = {"table": name, "confirm": bool(confirm)}
+    return DecryptReport(**_progress.run(spark, name, progress, "decrypt_table", **given))

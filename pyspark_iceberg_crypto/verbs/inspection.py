@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
@@ -16,10 +16,7 @@ from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.reports._data import FileReport
 from pyspark_iceberg_crypto.reports._text import visible
-
-__all__ = ["FileInspection", "FileKey", "ProtectedColumn", "inspect_file"]
 
 
 @dataclass(frozen=True)
@@ -40,10 +37,21 @@ class ProtectedColumn:
 
 
 @dataclass(frozen=True)
-class FileInspection(_terminal.Shown, FileReport):
-    """A `FileReport`, which has the other attributes, that prints as text.
+class FileInspection(_terminal.Shown):
+    """What a file is, by its bytes and, with its key, whether it is what was written. It prints as text.
 
     Attributes:
+        path: the file.
+        length: its length in bytes.
+        magic: what its first bytes say: PARE, AGS1 (encrypted), PAR1, AVRO, PUFFIN, ORC, JSON, EMPTY, OTHER.
+        format: that, in words.
+        encrypted: whether that is an encrypted format.
+        block_size: AGS1: plaintext bytes in a block.
+        block_count: AGS1: number of blocks.
+        plaintext_length: AGS1: length of what is encrypted, in bytes, as the file's length tells it.
+        algorithm: PARE: AES_GCM_V1 or AES_GCM_CTR_V1.
+        footer_length: PARE: length of the footer, in bytes.
+        aad_prefix_supplied: PARE: whether a reader must supply the AAD prefix.
         aad_prefix_stored: PARE: whether the file has the AAD prefix in it. Iceberg keeps it elsewhere.
         aad_file_unique_length: PARE: length in bytes of the file's random identifier.
         tags_checked: True: every authentication tag matches the file's key. None: no key was given.
@@ -61,6 +69,17 @@ class FileInspection(_terminal.Shown, FileReport):
         columns_left: columns that were not read, with the reason.
     """
 
+    path: str
+    length: int
+    magic: str
+    format: str
+    encrypted: bool
+    block_size: int | None = None
+    block_count: int | None = None
+    plaintext_length: int | None = None
+    algorithm: str | None = None
+    footer_length: int | None = None
+    aad_prefix_supplied: bool | None = None
     aad_prefix_stored: bool | None = None
     aad_file_unique_length: int | None = None
     tags_checked: bool | None = None
@@ -73,6 +92,10 @@ class FileInspection(_terminal.Shown, FileReport):
     unknown: str | None = None
     pages_checked: bool | None = None
     columns_left: dict[str, str] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known of the file, ready for JSON."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -91,7 +114,7 @@ class FileKey:
 
 
 def inspect_file(
-    spark: SparkSession | None,
+    spark: SparkSession,
     path: str,
     *,
     table: str | None = None,
@@ -105,8 +128,7 @@ def inspect_file(
     plaintext, or the session has the KMS. Of ORC files with keys (`OrcKeys`) it tells them always.
 
     Args:
-        spark: a session; it brings the storage's file systems. None is enough for a local path without a
-            key: then no JVM is needed.
+        spark: a session; it brings the storage's file systems.
         path: a local path, or any URI that Spark can read.
         table: a table that reaches the file, such as "lake.db.t": the file's key is found in its metadata.
         key: the file's key, in place of a table.
@@ -115,7 +137,7 @@ def inspect_file(
         pages: read all data of a Parquet or ORC file with keys, with the session's KMS.
 
     Raises:
-        NoSessionError: there is no session, and one is needed.
+        NoSessionError: there is no session, or it was stopped.
         ConfigurationError: there is no such file, it cannot be read, or an argument does not fit.
         TamperedError: it says it is encrypted, but its structure is broken or a tag does not match.
         PlaintextFoundError: it is plaintext, and a table or key was given.
@@ -128,23 +150,20 @@ def inspect_file(
     if table is None and key is None:
         if decrypt_to is not None:
             raise ConfigurationError("decrypt_to needs a table or a key", "give one of them")
-        if spark is None and not pages and _files.local_path(str(path)) is not None:
-            return of(_files.inspect(str(path)))
-        session = cast(SparkSession, spark)  # run refuses None
-        return of(_jvm.run(session, "inspect_file", path=str(path), pages=bool(pages)))
+        return _of(_jvm.run(spark, "inspect_file", path=str(path), pages=bool(pages)))
     target = _new(decrypt_to)
     if key is None:
-        return of(json.loads(_call(spark, "checkFileOfTable", path, table, target)))
+        return _of(json.loads(_jvm.call(spark, "checkFileOfTable", str(path), table, target)))
     asked = (key.file, key.env, key.aad_prefix, target)
-    return of(json.loads(_call(spark, "checkFile", path, *asked)))
+    return _of(json.loads(_jvm.call(spark, "checkFile", str(path), *asked)))
 
 
-def _call(spark: SparkSession | None, method: str, path: str, *more: str | bool | None) -> str:
-    return str(_jvm.call(cast(SparkSession, spark), method, str(path), *more))  # it refuses None
+def inspect_local(path: str) -> FileInspection:
+    """Tell the same of a local file without a key, and without Spark and its JVM: for the command line."""
+    return _of(_files.inspect(path))
 
 
-def of(found: dict[str, Any]) -> FileInspection:
-    """Make an inspection of what the JVM, or `local`, tells."""
+def _of(found: dict[str, Any]) -> FileInspection:
     known = FileInspection.__dataclass_fields__
     columns = found.get("columns")
     if columns is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _keys, _terminal
-
-__all__ = ["EncryptionKey", "KeysReport", "encryption_keys"]
+from pyspark_iceberg_crypto.reports._data import UNCHECKED
+from pyspark_iceberg_crypto.reports._report import Report
 
 DATA_KEY_LENGTH = 16  # Iceberg's default, in bytes
 
@@ -56,7 +56,7 @@ class EncryptionKey:
 
 
 @dataclass(frozen=True)
-class KeysReport(_terminal.Shown):
+class KeysReport(Report):
     """The keys of a table, as its metadata and its KMS tell. It prints as text.
 
     The keys of manifests, data files and delete files are in the manifests, which are not read.
@@ -70,7 +70,7 @@ class KeysReport(_terminal.Shown):
         kms: which KMS was asked.
         kms_calls: how many keys it was asked for, one call each.
         kms_problem: why it did not answer; None when it did.
-        rows: the keys, in the order of `EncryptionKey.kind`.
+        keys: the keys, in the order of `EncryptionKey.kind`.
     """
 
     table: str
@@ -80,21 +80,22 @@ class KeysReport(_terminal.Shown):
     kms: str
     kms_calls: int
     kms_problem: str | None
-    rows: list[EncryptionKey]
+    keys: list[EncryptionKey]
 
     @property
     def problems(self) -> list[EncryptionKey]:
         """The keys with which something is wrong, and those that are overdue."""
-        return [row for row in self.rows if row.problem is not None or row.overdue]
+        return [key for key in self.keys if key.problem is not None or key.overdue]
 
     @property
     def ok(self) -> bool:
         """Whether the KMS answered, and no key has a problem or is overdue."""
         return self.kms_problem is None and not self.problems
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {"ok": self.ok, **asdict(self)}
+    @property
+    def exit_code(self) -> int:
+        """0 it is ok, 1 a key has a problem or is overdue, 2 the KMS did not answer."""
+        return UNCHECKED if self.kms_problem is not None else super().exit_code
 
     def _repr_html_(self) -> str:
         return _keys.html(self)
@@ -116,7 +117,7 @@ def encryption_keys(spark: SparkSession, table: str) -> KeysReport:
         table: the table's name, such as "lake.db.t".
 
     Raises:
-        ConfigurationError: there is no such table.
+        TableNotFoundError: there is no such table.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
         TamperedError: its metadata is refused, and so what it lists is not to be trusted.
     """
@@ -125,6 +126,6 @@ def encryption_keys(spark: SparkSession, table: str) -> KeysReport:
 
 def of(found: dict[str, Any]) -> KeysReport:
     """Make a report of the JVM's JSON."""
-    length = found["data_key_length"]
-    rows = [EncryptionKey(**row) for row in found["rows"]]
-    return KeysReport(**{**found, "data_key_length": str(length or DATA_KEY_LENGTH), "rows": rows})
+    keys = [EncryptionKey(**row) for row in found.pop("rows")]
+    length = str(found.pop("data_key_length") or DATA_KEY_LENGTH)
+    return KeysReport(**found, data_key_length=length, keys=keys)

@@ -8,13 +8,11 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
-from pyspark_iceberg_crypto.reports._changes import Changed
-
-__all__ = ["KeyPruning", "prune_encryption_keys"]
+from pyspark_iceberg_crypto.reports._report import Changed
 
 
 @dataclass(frozen=True)
-class KeyPruning(Changed):
+class PruneReport(Changed):
     """The keys that a table's metadata no longer has. It prints as text.
 
     Attributes:
@@ -35,7 +33,7 @@ class KeyPruning(Changed):
     bytes_after: int
 
 
-def prune_encryption_keys(spark: SparkSession, table: str, *, dry_run: bool = False) -> KeyPruning:
+def prune_encryption_keys(spark: SparkSession, table: str, *, dry_run: bool = False) -> PruneReport:
     """Remove the keys that nothing needs from a table's metadata.
 
     Commits of this project's catalogs do so by themselves; this is for tables that grew under stock Iceberg.
@@ -46,8 +44,8 @@ def prune_encryption_keys(spark: SparkSession, table: str, *, dry_run: bool = Fa
         dry_run: do everything but the commit.
 
     Raises:
-        ConfigurationError: there is no such table.
+        TableNotFoundError: there is no such table.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
     """
     found = _jvm.run(spark, "prune_encryption_keys", table=table_name(table), dry_run=bool(dry_run))
-    return KeyPruning(**found)
+    return PruneReport(**found)

@@ -9,13 +9,11 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
-from pyspark_iceberg_crypto.reports._changes import Changed
-
-__all__ = ["TableReencryption", "reencrypt_table"]
+from pyspark_iceberg_crypto.reports._report import Changed
 
 
 @dataclass(frozen=True)
-class TableReencryption(Changed):
+class ReencryptReport(Changed):
     """The files of a table's main branch, written anew under new keys. It prints as text.
 
     Attributes:
@@ -51,7 +49,7 @@ def reencrypt_table(
     *,
     options: Mapping[str, str] | None = None,
     dry_run: bool = False,
-) -> TableReencryption:
+) -> ReencryptReport:
     """Write all files of a table's main branch anew, under new keys: for when the key of a file leaked.
 
     A Spark job of Iceberg, `rewrite_data_files`, which applies deletes. Older snapshots, other branches and tags
@@ -64,11 +62,12 @@ def reencrypt_table(
         dry_run: count files and bytes, and write nothing.
 
     Raises:
-        ConfigurationError: there is no such table, or an option is one that this function sets itself.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: an option is one that this function sets itself.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
     """
     given = {key: str(value) for key, value in (options or {}).items()}
     found = _jvm.run(
         spark, "reencrypt_table", table=table_name(table), options=given, dry_run=bool(dry_run)
     )
-    return TableReencryption(**found)
+    return ReencryptReport(**found)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
@@ -12,24 +11,24 @@ from rich.text import Text
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._data import UNCHECKED
 from pyspark_iceberg_crypto.reports._finding import TableFinding
+from pyspark_iceberg_crypto.reports._report import Report
 from pyspark_iceberg_crypto.reports._text import plural, visible
-
-__all__ = ["RepairReport", "repair_table"]
 
 
 @dataclass(frozen=True)
-class RepairReport(_terminal.Shown):
+class RepairReport(Report):
     """What is wrong with a table, and what was repaired. It prints as text.
 
     Attributes:
         table: the table's full name.
-        complete: whether all could be looked at.
+        unchecked: whether something could not be looked at.
         findings: what was found, the worst first.
     """
 
     table: str
-    complete: bool
+    unchecked: bool
     findings: list[TableFinding]
 
     @property
@@ -42,9 +41,10 @@ class RepairReport(_terminal.Shown):
         """Whether nothing is wrong, or all was repaired."""
         return not self.left
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {"ok": self.ok, **asdict(self)}
+    @property
+    def exit_code(self) -> int:
+        """0 it is ok, 1 findings are left, 2 something could not be looked at."""
+        return UNCHECKED if self.unchecked else super().exit_code
 
 
 @_terminal.layout.register
@@ -71,11 +71,12 @@ def _verdict(found: RepairReport) -> Text:
     repairable = sum(one.repairable for one in found.left)
     said = f"✗ {table}: {plural(len(found.left), 'finding')} left"
     return Text(
-        said + (f", {repairable} of which can be repaired (yes)" if repairable else ""), "bold red"
+        said + (f", {repairable} of which can be repaired (confirm)" if repairable else ""),
+        "bold red",
     )
 
 
-def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> RepairReport:
+def repair_table(spark: SparkSession, table: str, *, confirm: bool = False) -> RepairReport:
     """Say what is wrong with a table that other clients, or a crash, have left unusable; and repair it on request.
 
     It reads metadata and, of plaintext snapshots, the manifests; the KMS is asked for each KEK. What can be repaired
@@ -85,14 +86,14 @@ def repair_table(spark: SparkSession, table: str, *, yes: bool = False) -> Repai
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t".
-        yes: repair what can be repaired. Without it nothing is changed.
+        confirm: repair what can be repaired. Without it nothing is changed.
 
     Raises:
-        ConfigurationError: there is no such table.
+        TableNotFoundError: there is no such table.
         NotEncryptedError: it is not encrypted, and never was.
         NotSupportedError: the catalog is not one of this project.
         IcebergCryptoError: the commit was refused. Nothing was changed.
     """
-    found = _jvm.run(spark, "repair_table", table=table_name(table), yes=bool(yes))
+    found = _jvm.run(spark, "repair_table", table=table_name(table), confirm=bool(confirm))
     findings = [TableFinding(table=found["table"], **one) for one in found.pop("findings")]
     return RepairReport(**found, findings=findings)

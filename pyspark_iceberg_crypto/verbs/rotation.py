@@ -12,14 +12,12 @@ from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.reports._changes import Changed, done_shown
+from pyspark_iceberg_crypto.reports._report import Changed, done_shown
 from pyspark_iceberg_crypto.reports._text import visible
-
-__all__ = ["KekRotation", "MasterKeyRotation", "rotate_kek", "rotate_master_key"]
 
 
 @dataclass(frozen=True)
-class MasterKeyRotation(Changed):
+class RotateMasterKeyReport(Changed):
     """What it took to have a table's KEKs wrapped anew. It prints as text.
 
     Attributes:
@@ -48,21 +46,21 @@ class MasterKeyRotation(Changed):
     value_keys_left: str | None = None
 
     @property
-    def is_newer(self) -> bool:
+    def ok(self) -> bool:
         """Whether another key or version may wrap now; False: the KMS has no newer version of the master key."""
         is_same = self.old_key_id == self.new_key_id and self.old_versions == self.new_versions
         return not is_same or self.new_versions is None or self.value_keys > 0
 
 
 @_terminal.layout.register
-def _(found: MasterKeyRotation) -> RenderableType:
-    if found.is_newer:
+def _(found: RotateMasterKeyReport) -> RenderableType:
+    if found.ok:
         return done_shown(found)
     return Text(f"! {visible(found.table)}: {visible(found.message)}", "bold yellow")
 
 
 @dataclass(frozen=True)
-class KekRotation(Changed):
+class RotateKekReport(Changed):
     """A new KEK of a table. It prints as text.
 
     Attributes:
@@ -94,7 +92,7 @@ def rotate_master_key(
     *,
     from_catalog: str | None = None,
     dry_run: bool = False,
-) -> MasterKeyRotation:
+) -> RotateMasterKeyReport:
     """Have a table's KEKs wrapped by the newest version of its master key, or by another master key.
 
     One commit of metadata; no file is rewritten, and all snapshots stay readable. The KMS gets three calls for
@@ -113,7 +111,8 @@ def rotate_master_key(
         dry_run: do everything but the commit, calls of the KMS included.
 
     Raises:
-        ConfigurationError: there is no such table, or the key id is empty.
+        TableNotFoundError: there is no such table.
+        ConfigurationError: the key id is empty.
         NotSupportedError: the table is not encrypted, or its catalog is not one of this project.
         AccessDeniedError: the catalog or the KMS does not allow the key. Nothing was changed.
         KeyNotFoundError: the KMS does not have the key, or no longer has the old one. Nothing was changed.
@@ -133,12 +132,12 @@ def rotate_master_key(
         from_catalog=from_catalog,
         dry_run=bool(dry_run),
     )
-    return MasterKeyRotation(**found)
+    return RotateMasterKeyReport(**found)
 
 
 def rotate_kek(
     spark: SparkSession, table: str, *, rewrap: bool = False, dry_run: bool = False
-) -> KekRotation:
+) -> RotateKekReport:
     """Give a table a new KEK, which encrypts the keys of all manifest lists from now on.
 
     One commit of metadata; no file is rewritten, and all snapshots stay readable.
@@ -151,7 +150,7 @@ def rotate_kek(
         dry_run: do everything but the commit, calls of the KMS included.
 
     Raises:
-        ConfigurationError: there is no such table.
+        TableNotFoundError: there is no such table.
         NotSupportedError: the table is not encrypted, or the catalog is not one of this project.
         TamperedError: a key does not decrypt. Nothing was changed.
         KmsUnavailableError: the KMS does not answer. Nothing was changed.
@@ -160,4 +159,4 @@ def rotate_kek(
     found = _jvm.run(
         spark, "rotate_kek", table=table_name(table), rewrap=bool(rewrap), dry_run=bool(dry_run)
     )
-    return KekRotation(**found)
+    return RotateKekReport(**found)

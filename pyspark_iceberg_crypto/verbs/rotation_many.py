@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -10,21 +10,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._data import OK, UNCHECKED
+from pyspark_iceberg_crypto.reports._report import Report
 from pyspark_iceberg_crypto.reports._text import plural, visible
 from pyspark_iceberg_crypto.verbs import _progress
-from pyspark_iceberg_crypto.verbs.rotation import KekRotation, MasterKeyRotation
-
-__all__ = [
-    "KeyVersionsReport",
-    "MasterKeyVersions",
-    "RotationsReport",
-    "key_versions_in_use",
-    "rotate_catalog",
-]
+from pyspark_iceberg_crypto.verbs.rotation import RotateKekReport, RotateMasterKeyReport
 
 
 @dataclass(frozen=True)
-class RotationsReport(_terminal.Shown):
+class RotateCatalogReport(Report):
     """What a rotation of many tables did, and what is left. It prints as text.
 
     Attributes:
@@ -37,7 +31,7 @@ class RotationsReport(_terminal.Shown):
     """
 
     target: str
-    done: list[MasterKeyRotation | KekRotation]
+    done: list[RotateMasterKeyReport | RotateKekReport]
     left: list[dict[str, str]]
     skipped: list[str]
     current: list[str]
@@ -49,11 +43,11 @@ class RotationsReport(_terminal.Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        return {"ok": self.ok, **asdict(self)}
+        return {**super().to_dict(), "done": [one.to_dict() for one in self.done]}
 
 
 @_terminal.layout.register
-def _(found: RotationsReport) -> RenderableType:
+def _(found: RotateCatalogReport) -> RenderableType:
     parts: list[RenderableType] = [_terminal.layout(one) for one in found.done]
     parts += [_terminal.left(**one) for one in found.left]
     counts = [plural(len(found.done), "table"), f"{len(found.left):,} left"]
@@ -82,7 +76,7 @@ def rotate_catalog(
     dry_run: bool = False,
     threads: int = 8,
     progress: bool | None = None,
-) -> RotationsReport:
+) -> RotateCatalogReport:
     """Rotate each encrypted table of a catalog, or of a namespace and those within it, several at once.
 
     A table that cannot be rotated does not stop the rest; the report lists it as left. To go on after a crash, run
@@ -103,9 +97,10 @@ def rotate_catalog(
         progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
 
     Raises:
-        ConfigurationError: an argument is wrong, or there is no such catalog or namespace.
+        TableNotFoundError: there is no such namespace.
+        ConfigurationError: an argument is wrong, or there is no such catalog.
     """
-    kind = KekRotation if kek else MasterKeyRotation
+    kind = RotateKekReport if kek else RotateMasterKeyReport
     found = _progress.run(
         spark,
         str(name),
@@ -122,7 +117,7 @@ def rotate_catalog(
         threads=threads,
     )
     done = [kind(**one) for one in found.pop("done")]
-    return RotationsReport(str(name), done, **found)
+    return RotateCatalogReport(str(name), done, **found)
 
 
 @dataclass(frozen=True)
@@ -145,7 +140,7 @@ class MasterKeyVersions:
 
 
 @dataclass(frozen=True)
-class KeyVersionsReport(_terminal.Shown):
+class KeyVersionsReport(Report):
     """Which versions of master keys the tables of a catalog need. It prints as text.
 
     Attributes:
@@ -178,9 +173,14 @@ class KeyVersionsReport(_terminal.Shown):
             return []
         return [version for version in range(1, key.wraps_now) if version not in key.in_use]
 
+    @property
+    def exit_code(self) -> int:
+        """0 it is ok, 2 something could not be looked at."""
+        return OK if self.ok else UNCHECKED
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        found = {"ok": self.ok, **asdict(self)}
+        found = super().to_dict()
         for key in found["keys"]:
             key["in_use"] = {str(version): count for version, count in key["in_use"].items()}
             key["not_needed"] = self.not_needed(key["key_id"])
@@ -237,7 +237,8 @@ def key_versions_in_use(
         progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
 
     Raises:
-        ConfigurationError: there is no such catalog or namespace.
+        TableNotFoundError: there is no such namespace.
+        ConfigurationError: there is no such catalog.
     """
     found = _progress.run(
         spark, str(name), progress, "key_versions_in_use", name=str(name), threads=threads

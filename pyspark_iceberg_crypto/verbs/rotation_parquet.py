@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
+from rich.console import RenderableType
+from rich.text import Text
 
 from pyspark_iceberg_crypto.jvm import _jvm
-
-__all__ = ["ParquetKeyRotation", "rotate_parquet_keys"]
+from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._report import Report
 
 
 @dataclass(frozen=True)
-class ParquetKeyRotation:
-    """What `rotate_parquet_keys` did.
+class RotateParquetReport(Report):
+    """What `rotate_parquet_keys` did. It prints as text.
 
     Attributes:
         folder: where.
@@ -29,12 +30,16 @@ class ParquetKeyRotation:
     files: int
     restored: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return asdict(self)
+
+@_terminal.layout.register
+def _(found: RotateParquetReport) -> RenderableType:
+    said = f"{found.files} files in {found.folders} folders have newly wrapped keys"
+    if found.restored:
+        said += f"\n{found.restored} of them were unreadable, since a run was killed"
+    return Text(said)
 
 
-def rotate_parquet_keys(spark: SparkSession, folder: str) -> ParquetKeyRotation:
+def rotate_parquet_keys(spark: SparkSession, folder: str) -> RotateParquetReport:
     """Wrap the keys of the Parquet files below a folder anew, with the newest versions of their master keys.
 
     The files have their wrapped keys beside them (``ParquetKeys(key_material_beside=True)``), and stay as they are.
@@ -53,4 +58,4 @@ def rotate_parquet_keys(spark: SparkSession, folder: str) -> ParquetKeyRotation:
         NoSessionError: there is no session.
         SparkConnectError: it is a Spark Connect session.
     """
-    return ParquetKeyRotation(**json.loads(_jvm.call(spark, "rotateParquetKeys", folder)))
+    return RotateParquetReport(**json.loads(_jvm.call(spark, "rotateParquetKeys", folder)))

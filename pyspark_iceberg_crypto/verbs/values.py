@@ -151,7 +151,7 @@ def rotate_value_key(
 
 
 def drop_value_key(
-    spark: SparkSession, catalog: str, name: str, version: str, *, allow_loss: bool = False
+    spark: SparkSession, catalog: str, name: str, version: str, *, confirm: bool = False
 ) -> list[ValueKey]:
     """Drop an older version of a value key: nobody can decrypt what it encrypted any more.
 
@@ -163,18 +163,18 @@ def drop_value_key(
         catalog: the catalog's name.
         name: the value key.
         version: the version, as `value_keys` gives it; not the newest one.
-        allow_loss: True says that values which it encrypted may be lost. Without it, the error tells how to look for
+        confirm: True says that values which it encrypted may be lost. Without it, the error tells how to look for
             them.
 
     Returns:
         The versions that are left.
 
     Raises:
-        ConfigurationError: the loss was not allowed. Nothing was dropped.
+        ConfigurationError: it was not confirmed. Nothing was dropped.
         NotSupportedError: the version is the newest one. Nothing was dropped.
         KeyNotFoundError: there is no such value key or version.
     """
-    given = {"name": name, "version": version, "allow_loss": bool(allow_loss)}
+    given = {"name": name, "version": version, "confirm": bool(confirm)}
     return _keys(spark, catalog, "drop_value_key", **given)
 
 

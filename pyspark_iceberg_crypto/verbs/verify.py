@@ -14,15 +14,8 @@ from pyspark_iceberg_crypto.evidence import _html
 from pyspark_iceberg_crypto.evidence._evidence import Evidence
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.jvm._typed import typed_errors
-from pyspark_iceberg_crypto.reports._data import FileCount, Problem, TableReport
+from pyspark_iceberg_crypto.reports._data import TableReport
 from pyspark_iceberg_crypto.verbs import _progress
-
-__all__ = [
-    "FileCount",
-    "Problem",
-    "VerifyReport",
-    "verify_table",
-]
 
 
 @dataclass(frozen=True)
@@ -90,9 +83,9 @@ def verify_table(
     spark: SparkSession,
     table: str,
     *,
+    structure: bool = False,
     deep: bool = False,
     all_snapshots: bool = False,
-    depth: str | None = None,
     sample: float = 1.0,
     seed: int = 0,
     strays: bool = False,
@@ -104,12 +97,11 @@ def verify_table(
     Args:
         spark: a session that knows the table's catalog.
         table: the table's name, such as "lake.db.t".
-        deep: the same as depth="deep".
+        structure: check each file's header, block layout, footer and length, not its first and last bytes only.
+        deep: check each byte, by its authentication tag; that includes structure.
         all_snapshots: check what any metadata file of the table's log reaches, not only the current snapshot,
             branches and tags: all snapshots, and of expired ones what is still there; also what the table had before
             it was encrypted in place.
-        depth: how much of each file is checked: "magic" (first and last bytes, the default), "structure"
-            (header, block layout, footer, length) or "deep" (each byte, by its authentication tag).
         sample: the share of data and delete files to check, more than 0, up to 1.
         seed: chooses which; the same seed chooses the same files again.
         strays: also look for files below the table's location that no metadata reaches. All snapshots are
@@ -120,12 +112,12 @@ def verify_table(
 
     Raises:
         ConfigurationError: an argument is wrong, or the folder to resume is of another table or depth.
-        NotSupportedError: there is no such Iceberg table.
+        TableNotFoundError: there is no such Iceberg table.
         IcebergCryptoError: the check as a whole could not be done; see the error's type. What could not be
             checked of single files is in the report, which then is not ok.
     """
     table_name(table)
-    options = checked_options(deep, all_snapshots, depth, sample, seed, strays, resume)
+    options = checked_options(structure, deep, all_snapshots, sample, seed, strays, resume)
     with _progress.showing(spark, table, progress) as told:
         if _connect.is_connect(spark):
             return remote(spark, "verify_encryption", table=table, **options)
@@ -145,9 +137,9 @@ def remote(spark: SparkSession, operation: str, **given: Any) -> VerifyReport:
 
 
 def checked_options(
+    structure: bool,
     deep: bool,
     all_snapshots: bool,
-    depth: str | None,
     sample: float,
     seed: int,
     strays: bool,
@@ -156,10 +148,8 @@ def checked_options(
     """Return the options of a verification as Java takes them.
 
     Raises:
-        ConfigurationError: deep and depth contradict each other, or a value is of a wrong type.
+        ConfigurationError: the sample is no share of the files.
     """
-    if deep and depth is not None and depth.lower() != "deep":
-        raise ConfigurationError(f"deep=True and depth={depth!r}", "leave one of them out")
     if isinstance(sample, bool) or not isinstance(sample, (int, float)):
         raise ConfigurationError(f"sample={sample!r} is no number", "give more than 0, up to 1")
     if sample != sample:  # JSON has no NaN
@@ -167,7 +157,8 @@ def checked_options(
             f"sample is {sample}, which is no share of the files", "0.01 is one"
         )
     return {
-        "depth": depth or ("deep" if deep else "magic"),
+        "structure": bool(structure),
+        "deep": bool(deep),
         "all_snapshots": bool(all_snapshots),
         "sample": sample,
         "seed": int(seed),

@@ -12,16 +12,14 @@ from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.verbs import _progress
 from pyspark_iceberg_crypto.verbs.verify import VerifyReport, checked_options, local, remote
 
-__all__ = ["verify_catalog", "verify_folder"]
-
 
 def verify_catalog(
     spark: SparkSession,
     name: str,
     *,
+    structure: bool = False,
     deep: bool = False,
     all_snapshots: bool = False,
-    depth: str | None = None,
     sample: float = 1.0,
     seed: int = 0,
     strays: bool = False,
@@ -36,9 +34,9 @@ def verify_catalog(
     Args:
         spark: a session that knows the catalog.
         name: a catalog ("lake") or a namespace ("lake.db" or "lake.db.*").
-        deep: see `verify_table`, as for all that is not explained here.
+        structure: see `verify_table`, as for all that is not explained here.
+        deep: see there.
         all_snapshots: see there.
-        depth: see there.
         sample: see there.
         seed: see there.
         strays: see there.
@@ -48,8 +46,8 @@ def verify_catalog(
         progress: see there.
 
     Raises:
-        ConfigurationError: an argument is wrong, there is no such catalog or namespace, or it has no table of a name in
-            except_tables; nothing was verified then.
+        TableNotFoundError: there is no such namespace, or no table of a name in except_tables; nothing was verified.
+        ConfigurationError: an argument is wrong, or there is no such catalog.
     """
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"{name!r} cannot be a catalog's name", "for example 'lake'")
@@ -57,7 +55,7 @@ def verify_catalog(
         raise ConfigurationError(
             f"except_tables={except_tables!r} is no list of tables", "for example ['lake.db.t']"
         )
-    options = checked_options(deep, all_snapshots, depth, sample, seed, strays, resume)
+    options = checked_options(structure, deep, all_snapshots, sample, seed, strays, resume)
     except_tables = list(except_tables)
     found = _progress.run(
         spark, name, progress, "verify_catalog", name=name, except_tables=except_tables, **options

@@ -120,7 +120,7 @@ def test_the_page(place: Place, flink: Flink, world: World) -> None:
             "pear": 2,
         }
         for table in ("orders", "visits", "stock"):
-            report = spark.verify(f"lake.shop.{table}", depth="deep", strays=True)
+            report = spark.verify(f"lake.shop.{table}", deep=True, strays=True)
             assert report["ok"], report
         spark.sql(
             "ALTER TABLE lake.shop.orders SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')"
@@ -164,7 +164,7 @@ def test_a_stream_restarts_from_a_checkpoint(place: Place, flink: Flink, world: 
         assert counted == {"n": 600, "d": 600}
         snapshots = spark.sql("SELECT count(*) n FROM signed.shop.visits.snapshots")
         assert snapshots[0]["n"] > 4
-        assert spark.verify("signed.shop.visits", depth="deep")["ok"]
+        assert spark.verify("signed.shop.visits", deep=True)["ok"]
 
 
 @newest

@@ -29,7 +29,7 @@ def live(session: OtherSession, catalog: str, namespace: str) -> None:
     )
     deletes = session.sql(f"SELECT count(*) AS files FROM {table}.delete_files")[0]["files"]
     assert (deletes > 0) is (MODE == "merge-on-read")
-    assert session.verify(table, depth="deep", all_snapshots=True)["ok"]
+    assert session.verify(table, deep=True, all_snapshots=True)["ok"]
     for call in (
         f"rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))",
         f"rotate_master_key(table => '{name}', new_key_id => 'k2')",
@@ -39,5 +39,5 @@ def live(session: OtherSession, catalog: str, namespace: str) -> None:
     rows = session.sql(f"SELECT id, note FROM {table} ORDER BY id")
     assert [row["id"] for row in rows] == [0, 1, 2, 3, 12, 13, 20, 21, 22, 23, 100]
     assert "".join(row["note"] for row in rows) == "uu" + "n" * 8 + "m"
-    assert session.verify(table, depth="deep", strays=True)["ok"]
+    assert session.verify(table, deep=True, strays=True)["ok"]
     session.sql(f"DROP TABLE {table} PURGE")

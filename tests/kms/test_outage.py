@@ -245,9 +245,9 @@ def operations(key: str, other: str) -> dict[str, tuple[Operation, Sequence[int]
         "rotate_master_key": (lambda lake, t: rotate_master_key(lake.spark, t, other), [6]),
         "rotate_kek": (lambda lake, t: rotate_kek(lake.spark, t, rewrap=True), [6]),
         "prune_encryption_keys": (lambda lake, t: prune_encryption_keys(lake.spark, t), []),
-        "repair_table": (lambda lake, t: repair_table(lake.spark, t, yes=True), []),
+        "repair_table": (lambda lake, t: repair_table(lake.spark, t, confirm=True), []),
         "decrypt_table": (
-            lambda lake, t: decrypt_table(lake.spark, t, allow_plaintext=True),
+            lambda lake, t: decrypt_table(lake.spark, t, confirm=True),
             [3],
         ),
     }
@@ -287,5 +287,5 @@ def test_an_operation_whose_kms_goes_away_midway(
         if name == "encrypt_table":
             purge_plaintext(lake.spark, fresh.table())
         if name != "decrypt_table":
-            with verify_table(lake.spark, fresh.table(), depth="deep") as report:
+            with verify_table(lake.spark, fresh.table(), deep=True) as report:
                 assert report.ok, str(report)

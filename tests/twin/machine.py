@@ -145,7 +145,7 @@ class History:
         """Every snapshot, every byte."""
         with self.told():
             self.agreed.check(shown_by(self.pair), every_snapshot=True)
-            verified(self.pair, "deep")
+            verified(self.pair, deep=True)
 
     def end(self) -> None:
         """All is looked at once more; then, in a share of the histories, a file is changed."""

@@ -26,14 +26,15 @@ def no_plaintext(pair: Pair, seen: dict[Path, tuple[int, int]]) -> None:
             seen[path] = state
 
 
-def verified(pair: Pair, depth: str = "structure") -> None:
+def verified(pair: Pair, deep: bool = False) -> None:
     if not pair.encrypted:
         return
     everything = pair.phase is Phase.ENCRYPTED
     with verify_table(
         pair.spark,
         pair.ours.table,
-        depth=depth,
+        structure=True,
+        deep=deep,
         all_snapshots=everything,
         strays=everything,
         progress=False,
@@ -93,7 +94,7 @@ def told_of(pair: Pair, path: Path) -> set[str]:
     """What verify_table says of a file, in words of its report."""
     try:
         with verify_table(
-            pair.spark, pair.ours.table, depth="deep", all_snapshots=True, progress=False
+            pair.spark, pair.ours.table, deep=True, all_snapshots=True, progress=False
         ) as report:
             return {one.code for one in report.problems if file_of(one.path) == path}
     except TamperedError as error:  # the table cannot even be loaded

@@ -27,7 +27,8 @@ from pyspark_iceberg_crypto import (
     VerifyReport,
     settings,
 )
-from pyspark_iceberg_crypto.reports import _data
+from pyspark_iceberg_crypto.doctor import DoctorReport
+from pyspark_iceberg_crypto.doctor._report import Status, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ROOT / "pyspark_iceberg_crypto" / "__init__.pyi"
@@ -102,8 +103,8 @@ def reports() -> list[Any]:
         report,
         TablesReport("lake", [report], [{"table": "t", "problem": "p", "hint": ""}], ["v"]),
         KeysReport("t", "k", "16", 730, "keystore", 1, None, [key]),
-        RepairReport("t", True, [finding]),
-        _data.KeyReport("lake", [_data.Step("login", _data.Status.OK)]),
+        RepairReport("t", False, [finding]),
+        DoctorReport("lake", [Step("login", Status.OK)]),
     ]
 
 
@@ -141,7 +142,7 @@ USER = """
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_type
 from pyspark_iceberg_crypto import (
-    EncryptedTable, Keystore, TablesReport, Vault, VerifyReport, configure_spark, encrypt_table, spark_conf,
+    EncryptReport, Keystore, TablesReport, Vault, VerifyReport, configure_spark, encrypt_table, spark_conf,
     typed_errors, verify_catalog, verify_table,
 )
 
@@ -151,7 +152,7 @@ def job(spark: SparkSession) -> None:
     assert_type(report.files, DataFrame)
     assert_type(report.problem_count, int)
     assert_type(verify_catalog(spark, "lake"), TablesReport)
-    assert_type(encrypt_table(spark, "lake.db.t", "k"), EncryptedTable)
+    assert_type(encrypt_table(spark, "lake.db.t", "k"), EncryptReport)
     assert_type(spark_conf("lake", kms=Vault("https://v", token_env="T")), dict[str, str])
     with typed_errors():
         spark.sql("SELECT 1")

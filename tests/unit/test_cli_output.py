@@ -91,7 +91,7 @@ ANSWERS: dict[str, Any] = {
     "reencrypt_table": REENCRYPTED,
     "repair_table": {
         "table": "lake.db.t",
-        "complete": True,
+        "unchecked": False,
         "findings": [{**FINDING, "repairable": True, "repaired": False}],
     },
     "rotate_master_key": ROTATED,
@@ -182,7 +182,7 @@ def test_every_command_with_json_has_a_schema(run: Run) -> None:
         ("encrypt lake.db.t --key-id k", 0),
         ("encrypt lake.db.t --purge", 0),
         ("encrypt lake.db.* --key-id k", 2),
-        ("decrypt lake.db.t --allow-plaintext", 0),
+        ("decrypt lake.db.t --confirm", 0),
         ("prune lake.db.t", 0),
         ("prune lake.db.t lake.db.u", 0),
         ("reencrypt lake.db.t", 0),

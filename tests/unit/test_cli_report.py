@@ -19,7 +19,7 @@ from pyspark_iceberg_crypto import (
     EncryptionKey,
     KeyNotFoundError,
     KmsUnavailableError,
-    NotSupportedError,
+    TableNotFoundError,
     TablesReport,
     TamperedError,
     VerifyReport,
@@ -68,13 +68,13 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 )
             )
             found = (answers or {}).get(
-                table, NotSupportedError(f"There is no Iceberg table {table}")
+                table, TableNotFoundError(f"There is no Iceberg table {table}")
             )
             if isinstance(found, BaseException):
                 raise found
             if isinstance(found, list):
                 if not whole:
-                    raise NotSupportedError(f"There is no Iceberg table {table}")
+                    raise TableNotFoundError(f"There is no Iceberg table {table}")
                 left = [
                     {"table": one, "encrypted": False} for one in options.get("except_tables") or ()
                 ]
@@ -94,7 +94,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         def keys(*_: Any) -> Any:
             if isinstance(rows, Exception):
                 raise rows
-            return SimpleNamespace(rows=rows)
+            return SimpleNamespace(keys=rows)
 
         def check(*_: Any) -> Any:
             if isinstance(checked, Exception):
@@ -303,7 +303,6 @@ def test_options_reach_each_table(run: Callable[..., Result]) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        ("--depth", "quick"),
         ("--sample", "0"),
         ("--sample", "1.1"),
         ("--seed", "x"),
@@ -319,15 +318,13 @@ def test_wrong_options_are_64(run: Callable[..., Result], wrong: tuple[str, ...]
 def test_folders(run: Callable[..., Result]) -> None:
     result = run("verify", "--folder", "s3://b/w", answers={"s3://b/w": verify_json()})
     assert result.exit_code == 0
-    result = run(
-        "verify", "--folder", "s3://b/w", "--depth", "deep", answers={"s3://b/w": verify_json()}
-    )
+    result = run("verify", "--folder", "s3://b/w", "--deep", answers={"s3://b/w": verify_json()})
     assert (result.exit_code, result.asked[-1][1]["deep"]) == (0, True)  # type: ignore[attr-defined]
     for option in (
         ("--all-snapshots",),
         ("--sample", "0.5"),
         ("--strays",),
-        ("--depth", "structure"),
+        ("--structure",),
     ):
         result = run("verify", "--folder", "s3://b/w", *option, answers={"s3://b/w": verify_json()})
         assert result.exit_code == 64, "nothing is left out in silence"

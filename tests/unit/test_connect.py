@@ -12,7 +12,7 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
-    EncryptedTable,
+    EncryptReport,
     FileKey,
     KeyNotFoundError,
     KmsMetrics,
@@ -111,7 +111,7 @@ def test_no_argument_becomes_sql() -> None:
     row |= {"files_left": 0, "rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"}
     spark: Any = Remote(answer(row))
     table = "lake.db.`t'); DROP ä`"
-    assert encrypt_table(spark, table, "k'1", max_bytes=10**12) == EncryptedTable(**row)
+    assert encrypt_table(spark, table, "k'1", max_bytes=10**12) == EncryptReport(**row)
     (statement,) = spark.asked
     arguments = {"table": table, "key_id": "k'1", "max_bytes": 10**12, "dry_run": False}
     assert read(statement) == ("`lake`", "encrypt_table", arguments)
@@ -145,9 +145,9 @@ def test_each_character_is_itself_or_in_hex(character: str) -> None:
             ),
         ),
         (
-            lambda spark: decrypt_table(spark, "lake.db.t", allow_plaintext=True, progress=True),
+            lambda spark: decrypt_table(spark, "lake.db.t", confirm=True, progress=True),
             {"old_key_id": "k", "files": 1, "bytes": 9},
-            ("`lake`", "decrypt_table", {"table": "lake.db.t", "allow_plaintext": True}),
+            ("`lake`", "decrypt_table", {"table": "lake.db.t", "confirm": True}),
         ),
         (
             lambda spark: reencrypt_table(spark, "lake.db.t", options={"a": "1", "b": "2"}),
@@ -164,7 +164,7 @@ def test_each_character_is_itself_or_in_hex(character: str) -> None:
 def test_what_changes_a_table(call: Any, more: dict[str, Any], asked: Any) -> None:
     spark = Remote(answer({**DONE, **more}))
     found = call(spark)
-    assert {**found.to_dict()} == {**DONE, **more}
+    assert found.to_dict() == {"ok": True, **DONE, **more}
     assert [read(statement) for statement in spark.asked] == [asked]
 
 
@@ -212,11 +212,11 @@ def test_value_keys_are_procedures() -> None:
         "CALL `a``b`.system.create_value_key(name => 'hr', key_id => CAST(X'6b2731' AS STRING))",
         "CALL `lake`.system.value_keys()",
         "CALL `lake`.system.rotate_value_key(name => 'hr', new_version => true)",
-        "CALL `lake`.system.drop_value_key(name => 'hr', version => '0a', allow_loss => false)",
+        "CALL `lake`.system.drop_value_key(name => 'hr', version => '0a', confirm => false)",
     ]
     for wrong in ("", None, 5):
         with pytest.raises(ConfigurationError, match="version="):
-            drop_value_key(spark, "lake", "hr", wrong, allow_loss=True)  # type: ignore[arg-type]
+            drop_value_key(spark, "lake", "hr", wrong, confirm=True)  # type: ignore[arg-type]
     assert len(spark.asked) == 4
 
 

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 
 from pyspark_iceberg_crypto import cli, errors
 from pyspark_iceberg_crypto.cli import _session
-from pyspark_iceberg_crypto.doctor import Diagnosis, diagnose
+from pyspark_iceberg_crypto.doctor import DoctorReport, diagnose
 from pyspark_iceberg_crypto.doctor import _session as doctor
 from pyspark_iceberg_crypto.doctor._session import (
     BEFORE_KMS,
@@ -98,11 +98,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return made
 
 
-def statuses(found: Diagnosis, key_id: str | None = "k1") -> dict[str, str]:
+def statuses(found: DoctorReport, key_id: str | None = "k1") -> dict[str, str]:
     return {s.name: s.status.value for s in found.steps if s.key_id in (None, key_id)}
 
 
-def step(found: Diagnosis, name: str) -> doctor.Step:
+def step(found: DoctorReport, name: str) -> doctor.Step:
     (one,) = [step for step in found.steps if step.name == name]
     return one
 
@@ -198,7 +198,7 @@ def test_each_key_has_its_own_steps(world: World) -> None:
     assert statuses(found, "good")[ROUND_TRIP] == "ok"
     assert statuses(found, "bad")[KEY] == "failed"
     assert len(found.steps) == len(BEFORE_KMS) + 2 * len(CHAIN)
-    assert found.failed
+    assert found.exit_code == 1
 
 
 def test_a_missing_jar(world: World) -> None:
@@ -347,7 +347,7 @@ def test_the_key_of_new_tables_is_tried_by_itself(world: World) -> None:
 def test_without_a_key_it_says_so(world: World) -> None:
     found = diagnose(world.spark)
     assert not found.ok
-    assert not found.failed
+    assert found.exit_code == 2
     assert (step(found, KEY).detail, "--key-id" in step(found, KEY).hint) == (
         "no key was named",
         True,

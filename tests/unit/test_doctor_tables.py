@@ -12,10 +12,10 @@ from doubles.in_process import answering
 
 from pyspark_iceberg_crypto import ConfigurationError, TableFinding, cli
 from pyspark_iceberg_crypto.cli import _session
-from pyspark_iceberg_crypto.doctor import Diagnosis, TablesDiagnosis, diagnose_tables
+from pyspark_iceberg_crypto.doctor import DoctorReport, DoctorTablesReport, diagnose_tables
 from pyspark_iceberg_crypto.doctor import _session as doctor
+from pyspark_iceberg_crypto.doctor._report import Status, Step
 from pyspark_iceberg_crypto.jvm import _jvm
-from pyspark_iceberg_crypto.reports._data import Status, Step
 
 KINDS = ("plaintext", "key id removed", "no kek", "unauthenticated", "unchecked")  # the worst first
 
@@ -76,7 +76,7 @@ def test_the_worst_comes_first(tables: Tables) -> None:
     tables.tables = {f"lake.db.{i}": (kind,) for i, kind in enumerate(reversed(kinds))}
     found = diagnose_tables(None, ["lake", "lake.db"])  # type: ignore[arg-type]
     assert [one.kind for one in found.findings] == list(found.counts) == kinds
-    assert found.failed and not found.complete
+    assert found.exit_code == 1
     shown = str(found)
     assert "✗ tables need repair" in shown
     assert shown.index("plaintext is bad") < shown.index("unauthenticated is bad")
@@ -84,14 +84,12 @@ def test_the_worst_comes_first(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "state"),
-    [("no kek", (True, True)), ("unauthenticated", (False, True)), ("unchecked", (False, False))],
+    ("kind", "code"), [("no kek", 1), ("unauthenticated", 0), ("unchecked", 2)]
 )
-def test_what_fails_and_what_is_open(tables: Tables, kind: str, state: tuple[bool, bool]) -> None:
+def test_what_fails_and_what_is_open(tables: Tables, kind: str, code: int) -> None:
     tables.tables = {"lake.db.t": (kind,)}
     found = diagnose_tables(None, "lake")  # type: ignore[arg-type]
-    assert (found.failed, found.complete) == state
-    assert found.ok == (kind == "unauthenticated")
+    assert (found.exit_code, found.ok) == (code, code == 0)
 
 
 def test_many_tables_take_little_room(tables: Tables) -> None:
@@ -157,8 +155,8 @@ def test_the_tables_keys_are_tried(run: Callable[..., Result], tables: Tables) -
 
 def test_steps_and_tables_make_the_verdict() -> None:
     well = [Step("round trip", Status.OK, key_id="k1")]
-    bad = TablesDiagnosis(1, 1, 0, {"no kek": 1}, [TableFinding(**finding("no kek"))], [])
-    assert Diagnosis("lake", well).ok
-    assert not Diagnosis("lake", well, bad).ok
-    assert Diagnosis("lake", well, bad).failed
-    assert "tables need repair" in str(Diagnosis("lake", well, bad))
+    bad = DoctorTablesReport(1, 1, 0, {"no kek": 1}, [TableFinding(**finding("no kek"))], [])
+    assert DoctorReport("lake", well).ok
+    assert not DoctorReport("lake", well, bad).ok
+    assert DoctorReport("lake", well, bad).exit_code == 1
+    assert "tables need repair" in str(DoctorReport("lake", well, bad))

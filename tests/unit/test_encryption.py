@@ -64,7 +64,7 @@ def test_encrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     result, asked = run(
         "lake.db.t", "--key-id", "k1", "--dry-run", "--output", "json", answer=ENCRYPTED
     )
-    assert asked[4] is True and json.loads(result.stdout) == ENCRYPTED
+    assert asked[4] is True and json.loads(result.stdout) == {"ok": True, **ENCRYPTED}
     part = {**ENCRYPTED, "committed": False, "files_left": 1, "message": "NOT encrypted yet"}
     result, asked = run("lake.db.t", "--key-id", "k1", "--max-bytes", "1000", answer=part)
     assert asked[3] == 1000
@@ -114,7 +114,7 @@ def test_decrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
         "committed": True,
         "message": "plaintext now",
     }
-    result, asked = run("decrypt", "lake.db.t", "--allow-plaintext", answer=answer)
+    result, asked = run("decrypt", "lake.db.t", "--confirm", answer=answer)
     assert asked == ["decrypt_table", "lake.db.t", True]
     assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: plaintext now")
     _, asked = run("decrypt", "lake.db.t", "--output", "json", answer=answer)

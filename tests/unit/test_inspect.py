@@ -1,4 +1,4 @@
-"""inspect_file and its command on local files, without a JVM. Their fuzzed twin: catalog/proof/test_inspect.py."""
+"""The command `inspect` on local files, without a JVM. Their fuzzed twin: catalog/proof/test_inspect.py."""
 
 import json
 import os
@@ -15,15 +15,16 @@ from pyspark_iceberg_crypto import (
     AccessDeniedError,
     ConfigurationError,
     FileKey,
-    NoSessionError,
     TamperedError,
     cli,
     inspect_file,
 )
 from pyspark_iceberg_crypto.cli import _inspect, _session
 from pyspark_iceberg_crypto.local import _files
+from pyspark_iceberg_crypto.verbs.inspection import inspect_local
 
 VECTORS = hostile.VECTORS
+SPARK: Any = None  # the arguments are refused before
 AGS1 = VECTORS / "iceberg-rust-manifest-list.avro"
 
 
@@ -47,7 +48,7 @@ def pare(tmp_path: Path) -> Path:
 
 
 def test_what_another_implementation_wrote() -> None:
-    found = inspect_file(None, str(AGS1))
+    found = inspect_local(str(AGS1))
     assert found.to_dict() == {
         "path": str(AGS1),
         "length": 1568,
@@ -60,12 +61,12 @@ def test_what_another_implementation_wrote() -> None:
     }
     for keys in (16, 24, 32):
         for length in (0, 1):
-            one = inspect_file(None, str(VECTORS / f"made_rust/k{keys}_{length}.ags1"))
+            one = inspect_local(str(VECTORS / f"made_rust/k{keys}_{length}.ags1"))
             assert (one.magic, one.block_count, one.plaintext_length) == ("AGS1", 1, length)
 
 
 def test_an_encrypted_parquet_file(pare: Path) -> None:
-    found = inspect_file(None, f"file:{pare}")
+    found = inspect_local(f"file:{pare}")
     assert (found.magic, found.algorithm) == ("PARE", "AES_GCM_V1")
     assert (found.aad_prefix_supplied, found.aad_prefix_stored) == (True, False)
     assert found.aad_file_unique_length == 8
@@ -92,7 +93,7 @@ def test_an_encrypted_parquet_file(pare: Path) -> None:
 def test_plaintext(tmp_path: Path, content: bytes, magic: str) -> None:
     path = tmp_path / "f"
     path.write_bytes(content)
-    found = inspect_file(None, str(path))
+    found = inspect_local(str(path))
     assert (found.magic, found.encrypted, found.length) == (magic, False, len(content))
     assert "- not encrypted" in str(found)
 
@@ -115,7 +116,7 @@ def test_damaged_files(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "f"
     path.write_bytes(content)
     with pytest.raises(TamperedError) as caught:
-        inspect_file(None, str(path))
+        inspect_local(str(path))
     assert says in caught.value.message
     assert str(path) in caught.value.message
     assert "Restore it" in caught.value.hint
@@ -127,7 +128,7 @@ def test_a_huge_file_is_read_at_its_ends(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(b"AGS1\0\0\x10\0")
         file.truncate(8 + 10_000 * ((1 << 20) + 28))  # sparse: 10 GB
-    assert inspect_file(None, str(path)).block_count == 10_000
+    assert inspect_local(str(path)).block_count == 10_000
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
@@ -135,9 +136,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     for path in (tmp_path / "none", tmp_path, pipe, pipe / "below", "with\0zero", ""):
         with pytest.raises(ConfigurationError):
-            inspect_file(None, str(path))
-    with pytest.raises(NoSessionError):
-        inspect_file(None, "s3://bucket/file")
+            inspect_local(str(path))
 
 
 def test_a_file_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +148,7 @@ def test_a_file_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Path, "open", denied)
     with pytest.raises(AccessDeniedError, match="permission denied"):
-        inspect_file(None, str(path))
+        inspect_local(str(path))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +175,7 @@ def test_hostile_files_give_an_answer_or_a_finding(tmp_path: Path) -> None:
     for seed in range(int(os.environ.get("ICEBERG_CRYPTO_FUZZ", "2000")) // 5):
         path.write_bytes(hostile.file(hostile.SEED + seed, valid))
         try:
-            answers += inspect_file(None, str(path)).length >= 0
+            answers += inspect_local(str(path)).length >= 0
         except TamperedError as error:
             assert error.hint, f"seed {hostile.SEED + seed}"
         except Exception as error:
@@ -186,11 +185,11 @@ def test_hostile_files_give_an_answer_or_a_finding(tmp_path: Path) -> None:
 
 def test_options_that_contradict_each_other(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="both a table and a key"):
-        inspect_file(None, "f", table="t", key=FileKey(env="K"))
+        inspect_file(SPARK, "f", table="t", key=FileKey(env="K"))
     with pytest.raises(ConfigurationError, match="needs a table or a key"):
-        inspect_file(None, "f", decrypt_to="g")
+        inspect_file(SPARK, "f", decrypt_to="g")
     with pytest.raises(ConfigurationError, match="is not overwritten"):
-        inspect_file(None, "f", table="t", decrypt_to=str(AGS1))
+        inspect_file(SPARK, "f", table="t", decrypt_to=str(AGS1))
     for arguments, says in (
         (("f", "--key-env", "K"), "without --aad-prefix"),
         (("f", "--aad-prefix", "00"), "without a DEK"),

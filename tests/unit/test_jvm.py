@@ -224,6 +224,7 @@ def test_what_the_jvm_runs_on() -> None:
         ("PlaintextException", errors.PlaintextFoundError),
         ("NotSupportedException", errors.NotSupportedError),
         ("NotEncryptedException", errors.NotEncryptedError),
+        ("TableNotFoundException", errors.TableNotFoundError),
         ("CancelledException", errors.CancelledError),
         ("OneOfALaterVersionException", errors.IcebergCryptoError),
     ],

@@ -29,7 +29,7 @@ def test_prune(command: Command) -> None:
     assert result.stdout.strip() == rf"✓ lake.db.t\x1b[31m: {PRUNED['message']}"
     result, asked = command("prune", "lake.db.t", "--dry-run", "--output", "json", answer=PRUNED)
     assert asked == ["prune_encryption_keys", "lake.db.t", True]
-    assert json.loads(result.stdout) == PRUNED
+    assert json.loads(result.stdout) == {"ok": True, **PRUNED}
     result, _ = command("prune", "lake.db.t", answer=NotSupportedError("it is not encrypted", "x"))
     assert result.exit_code == 2
     assert result.stderr == "error: it is not encrypted\nhint: x\n"
@@ -58,7 +58,7 @@ def test_reencrypt(command: Command) -> None:
     left = {**REENCRYPTED, "left": 2}
     result, asked = command("reencrypt", "lake.db.t", "--output", "json", answer=left)
     assert asked == ["reencrypt_table", "lake.db.t", {}, False]
-    assert (result.exit_code, json.loads(result.stdout)) == (1, left)
+    assert (result.exit_code, json.loads(result.stdout)) == (1, {"ok": False, **left})
     result, asked = command("reencrypt", "lake.db.t", "--option", "x")
     assert result.exit_code == 64 and not asked
     assert "target-file-size-bytes=536870912" in result.stderr

@@ -34,8 +34,8 @@ def run(
     def invoke(findings: Any, *arguments: str) -> tuple[Result, list[Any]]:
         if isinstance(findings, Exception):
             return command("repair", "lake.db.t", *arguments, answer=findings)
-        complete = UNCHECKED not in findings
-        answer = {"table": "lake.db.t", "complete": complete, "findings": findings}
+        unchecked = UNCHECKED in findings
+        answer = {"table": "lake.db.t", "unchecked": unchecked, "findings": findings}
         return command("repair", "lake.db.t", *arguments, answer=answer)
 
     return invoke
@@ -58,25 +58,25 @@ means: nobody reads it
 """
     )
     assert result.stdout.endswith(
-        "✗ lake.db.t: 2 findings left, 1 of which can be repaired (yes)\n"
+        "✗ lake.db.t: 2 findings left, 1 of which can be repaired (confirm)\n"
     )
-    result, _ = run([{**REMOVED, "repaired": True}, PLAINTEXT], "--yes")
+    result, _ = run([{**REMOVED, "repaired": True}, PLAINTEXT], "--confirm")
     assert result.exit_code == 1
     assert result.stdout.endswith("✗ lake.db.t: 1 finding left\n")
 
 
 def test_all_is_repaired(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     repaired = {**REMOVED, "repaired": True}
-    result, asked = run([repaired], "--yes")
+    result, asked = run([repaired], "--confirm")
     assert asked == ["repair_table", "lake.db.t", True]
     assert result.exit_code == 0
     assert "repaired: 'k1' is put back." in result.stdout
     assert result.stdout.endswith("✓ lake.db.t: 1 finding repaired; verify it now\n")
-    result, _ = run([repaired], "--yes", "--output", "json")
+    result, _ = run([repaired], "--confirm", "--output", "json")
     assert json.loads(result.stdout) == {
         "ok": True,
         "table": "lake.db.t",
-        "complete": True,
+        "unchecked": False,
         "findings": [{"table": "lake.db.t", **repaired}],
     }
 

@@ -44,7 +44,8 @@ def test_verify_table_reads_the_answer(jvm: dict[str, Any]) -> None:
     ((method, table, options, progress),) = jvm["calls"]
     assert (method, table, progress) == ("verifyTable", "lake.db.t", None)
     assert json.loads(options) == {
-        "depth": "magic",
+        "structure": False,
+        "deep": False,
         "all_snapshots": True,
         "sample": 1.0,
         "seed": 0,
@@ -54,11 +55,6 @@ def test_verify_table_reads_the_answer(jvm: dict[str, Any]) -> None:
     assert result.closed == 1
     with pytest.raises(ConfigurationError, match="no list of files"):
         _ = report.files
-
-
-def test_deep_and_another_depth() -> None:
-    with pytest.raises(ConfigurationError, match="leave one of them out"):
-        verify_table(None, "lake.db.t", deep=True, depth="magic")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["", "  ", None])

@@ -114,7 +114,7 @@ for _files, _full in PLANNED_FILES.items():
     )
 
 
-def verifying(depth: str, bench: Bench, peer: Peer) -> Run:
+def verifying(flags: dict[str, Any], bench: Bench, peer: Peer) -> Run:
     """Of a plaintext peer: a scan of the same rows, to compare with."""
     assert isinstance(peer, Iceberg)
     table = bench.table(peer, "lineitem")
@@ -122,15 +122,13 @@ def verifying(depth: str, bench: Bench, peer: Peer) -> Run:
         return Run(lambda: noop(table))
 
     def body() -> None:
-        with verify_table(
-            bench.spark, peer.table("lineitem"), depth=depth, progress=False
-        ) as found:
+        with verify_table(bench.spark, peer.table("lineitem"), progress=False, **flags) as found:
             assert found.ok, found
 
     return Run(body)
 
 
-for _depth in ("magic", "structure", "deep"):
+for _depth, _flags in (("magic", {}), ("structure", {"structure": True}), ("deep", {"deep": True})):
     measure("verify", f"verify lineitem, {_depth}, beside a scan", ("plaintext", "hive"))(
-        partial(verifying, _depth)
+        partial(verifying, _flags)
     )

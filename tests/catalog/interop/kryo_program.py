@@ -169,7 +169,7 @@ class Work:
         self.sql(f"CALL lake.system.register_table(table => 'db.c', metadata_file => '{metadata}')")
         with (
             replaced_folder(source, self.folder / "away"),
-            verify_table(self.spark, "lake.db.c", depth="deep", all_snapshots=True) as report,
+            verify_table(self.spark, "lake.db.c", deep=True, all_snapshots=True) as report,
         ):
             return {
                 "ok": report.ok,

@@ -77,7 +77,7 @@ def test_a_wrong_data_key_length_locks_the_table(stock: Lake) -> None:
     for statement, hint in ((f"SELECT * FROM {ours}", "ALTER TABLE"), (alter, "repair_table")):
         with pytest.raises(Exception, match=rf"(?s)InvalidConfigurationException: .*{hint}"):
             stock.sql(statement)
-    stock.sql(f"CALL enc_hive.system.repair_table(table => '{stock.namespace}.t', yes => true)")
+    stock.sql(f"CALL enc_hive.system.repair_table(table => '{stock.namespace}.t', confirm => true)")
     stock.sql(f"REFRESH TABLE {table}")
     for readable in (ours, table):
         assert len(stock.sql(f"SELECT * FROM {readable}")) == 1

@@ -30,6 +30,7 @@ from pyspark_iceberg_crypto.cli import main
 from pyspark_iceberg_crypto.doctor import diagnose
 from pyspark_iceberg_crypto.doctor._session import PARQUET
 from pyspark_iceberg_crypto.reports import _words
+from pyspark_iceberg_crypto.verbs.inspection import inspect_local
 
 MARKER = "sesame-4711"
 KEYS = ParquetKeys(footer="k1", columns={"ssn": "k2", "address.street": "k-128"})
@@ -354,7 +355,7 @@ def test_a_look_at_files(
     assert blind.columns is None
     assert "no KMS" in str(blind.unknown)
     assert blind.footer_key == "k1"
-    without = inspect_file(None, file)
+    without = inspect_local(file)
     assert (without.footer_key, without.columns) == ("k1", None)
     told = CliRunner().invoke(main, ["inspect", file, "--expect-encrypted"])
     assert told.exit_code == 2, told.output

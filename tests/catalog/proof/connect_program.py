@@ -58,7 +58,7 @@ def main(url: str) -> None:
         "prune_encryption_keys": "nothing to remove" if not pruned.removed else pruned.message,
         "repair_table": ours.repair_table(spark, "shop.db.later").ok,
         "an unknown key": refused,
-        "encryption_keys": ours.encryption_keys(spark, "shop.db.later").rows[0].key_id,
+        "encryption_keys": ours.encryption_keys(spark, "shop.db.later").keys[0].key_id,
         "rotate_catalog": "shop.db.later" in [one.table for one in every_table.done],
         "key_versions_in_use": "k2" in [key.key_id for key in in_use.keys],
         "kms_metrics": ours.kms_metrics(spark, "shop").kms.partition(" ")[0],
@@ -89,7 +89,7 @@ def values(spark: SparkSession) -> dict[str, Any]:
     plain = ours.decrypt_value("ssn", "people", catalog="shop", context="c").alias("ssn")
     nothing = ours.decrypt_value("ssn", "people", catalog="shop", errors=False).alias("ssn")
     both = encrypted("people").union(encrypted("people", deterministic=True))
-    dropped = ours.drop_value_key(spark, "shop", "people", first.version, allow_loss=True)
+    dropped = ours.drop_value_key(spark, "shop", "people", first.version, confirm=True)
 
     def misspelt() -> Any:
         with ours.typed_errors():

@@ -24,7 +24,7 @@ from pyspark_iceberg_crypto import verify_table
 pytestmark = pytest.mark.nightly
 
 Rows = list[dict[str, Any]]
-OF_A_TABLE = "table => 'db.whole', depth => 'deep', all_snapshots => true, strays => true"
+OF_A_TABLE = "table => 'db.whole', deep => true, all_snapshots => true, strays => true"
 
 
 @dataclass
@@ -156,10 +156,8 @@ def test_a_problem_is_a_row(shop: Shop, client: Client) -> None:
 
 
 def test_an_error_has_its_hint(client: Client) -> None:
-    said = client.error(
-        "CALL shop.system.verify_encryption(table => 'db.whole', depth => 'bottom')"
-    )
-    assert "no depth 'bottom'" in said
+    said = client.error("CALL shop.system.verify_encryption(table => 'db.whole', sample => 2)")
+    assert "no share" in said
     assert "hint: " in said
 
 
@@ -188,7 +186,7 @@ def test_python_over_spark_connect(shop: Shop, client: Client) -> None:
     call = "CALL shop.system.verify_encryption()"
     rows = client.session.sql(call, "problem IS NOT NULL")
     assert {row["table"] for row in rows} == {"shop.db.hr.broken", "shop.db.hr.plain"}
-    options = {"depth": "deep", "strays": True}
+    options = {"deep": True, "strays": True}
     there = client.session.verify("shop.db.whole", **options)
     with verify_table(shop.spark, "shop.db.whole", progress=False, **options) as report:
         here = report.to_dict()

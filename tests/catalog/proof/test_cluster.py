@@ -103,7 +103,7 @@ def test_executors_come_and_go(world: World, tmp_path: Path) -> None:
             time.sleep(0.2)
         assert elastic.do(executor_count) == 0
         assert elastic.sql(f"SELECT sum(id) AS sum FROM {table}") == [{"sum": 4950}]
-        assert elastic.verify(table, depth="deep")["ok"]
+        assert elastic.verify(table, deep=True)["ok"]
         assert before.isdisjoint(executors(elastic))
 
 
@@ -132,7 +132,7 @@ def test_an_executor_is_killed_while_it_writes(cluster: OtherSession, world: Wor
         f"SELECT count(*) AS rows, count(DISTINCT id) AS ids, sum(id) AS sum FROM {table}"
     )
     assert row == {"rows": 2_000_000, "ids": 2_000_000, "sum": 1_999_999_000_000}
-    assert cluster.verify(table, depth="deep")["ok"]
+    assert cluster.verify(table, deep=True)["ok"]
     assert before != executors(cluster)
     for path in data.iterdir():
         assert path.suffix == ".crc" or path.read_bytes()[:4] in (b"PARE", b""), path
@@ -143,9 +143,10 @@ def test_an_executor_is_killed_while_it_writes(cluster: OtherSession, world: Wor
 def test_the_same_report(
     spark: SparkSession, cluster: OtherSession, damaged: str, depth: str
 ) -> None:
-    with verify_table(spark, damaged, depth=depth, strays=True) as report:
+    options = {depth: True} if depth != "magic" else {}
+    with verify_table(spark, damaged, strays=True, **options) as report:
         here = report.to_dict()
-    there = cluster.verify(damaged, depth=depth, strays=True)
+    there = cluster.verify(damaged, strays=True, **options)
     assert {problem["code"] for problem in there["problems"]} == FOUND[depth]
     assert there["problem_count"] == len(FOUND[depth]) + 1, "one stray, plaintext"
     assert compared(there) == compared(here)
@@ -164,7 +165,7 @@ def test_a_clean_table(cluster: OtherSession, spark: SparkSession, world: World)
     table = lake.create(write_delete_mode=MODE)
     lake.insert(table, range(9))
     lake.run(f"DELETE FROM {table} WHERE id = 3")
-    report = cluster.verify(table, depth="deep", strays=True)
+    report = cluster.verify(table, deep=True, strays=True)
     assert report["ok"], report
     kinds = {count["kind"] for count in report["counts"]}
     assert {"data", "manifest", "manifest list"} <= kinds

@@ -6,7 +6,7 @@ import pytest
 from harness.lake import COLUMNS, Lake
 
 from pyspark_iceberg_crypto import verify_table
-from pyspark_iceberg_crypto.doctor import TablesDiagnosis, diagnose, diagnose_tables
+from pyspark_iceberg_crypto.doctor import DoctorTablesReport, diagnose, diagnose_tables
 
 UNDER_A_KEY = "TBLPROPERTIES ('encryption.key-id'='k1', 'format-version'='3')"
 
@@ -20,7 +20,7 @@ def stock(lake: Lake, name: str, rows: bool = True) -> str:
     return table
 
 
-def kinds(found: TablesDiagnosis) -> list[tuple[str, str]]:
+def kinds(found: DoctorTablesReport) -> list[tuple[str, str]]:
     return [(one.table.rpartition(".")[2], one.kind) for one in found.findings]
 
 
@@ -131,7 +131,7 @@ def test_what_cannot_be_looked_at_is_said(hadoop: Lake) -> None:
         found = diagnose_tables(hadoop.spark, [table, none, "broken", "nosuch"])
     finally:
         hadoop.spark.conf.unset("spark.sql.catalog.broken")
-    assert (found.examined, found.complete, found.counts) == (1, False, {"unchecked": 3})
+    assert (found.examined, found.exit_code, found.counts) == (1, 2, {"unchecked": 3})
     problems = {one.table: one.problem for one in found.findings}
     assert problems[none] == "there is no such Iceberg table"
     assert "its tables cannot be listed" in problems["broken"]

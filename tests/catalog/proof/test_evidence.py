@@ -13,7 +13,7 @@ from pyspark_iceberg_crypto import (
     AccessDeniedError,
     ConfigurationError,
     KeyNotFoundError,
-    NotSupportedError,
+    TableNotFoundError,
     TablesReport,
     TamperedError,
     VerificationFailedError,
@@ -87,9 +87,9 @@ def test_targets_of_the_command(hadoop: Lake) -> None:
     found = _verify._one(hadoop.spark, str(hadoop.folder), True, options)
     assert isinstance(found, VerifyReport) and found.ok, found
     SCHEMA.validate(found.to_dict())
-    with pytest.raises(NotSupportedError, match="There is no Iceberg table"):
+    with pytest.raises(TableNotFoundError, match="There is no Iceberg table"):
         _verify._one(hadoop.spark, f"{namespace}.gone", False, options)
-    with pytest.raises(NotSupportedError, match="is neither a namespace"):
+    with pytest.raises(TableNotFoundError, match="is neither a namespace"):
         _verify._one(hadoop.spark, f"{hadoop.catalog}.gone", False, options)
 
 

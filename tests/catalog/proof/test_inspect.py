@@ -19,13 +19,15 @@ from pyspark_iceberg_crypto import (
     TamperedError,
     inspect_file,
 )
+from pyspark_iceberg_crypto.verbs.inspection import inspect_local
 
 ROUNDS = int(os.environ.get("ICEBERG_CRYPTO_FUZZ", "2000")) // 8
 
 
 def told(spark: SparkSession | None, path: Path) -> Any:
     try:
-        return {**inspect_file(spark, str(path)).to_dict(), "path": str(path)}
+        found = inspect_local(str(path)) if spark is None else inspect_file(spark, str(path))
+        return {**found.to_dict(), "path": str(path)}
     except TamperedError as error:
         return error.message.replace(f"file:{path}", str(path)), error.hint
 

@@ -5,7 +5,11 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from harness.lake import Lake
 
-from pyspark_iceberg_crypto import ConfigurationError, NotSupportedError, encryption_keys
+from pyspark_iceberg_crypto import (
+    NotSupportedError,
+    TableNotFoundError,
+    encryption_keys,
+)
 
 
 def test_sql_and_python_tell_the_same(lake: Lake) -> None:
@@ -18,13 +22,13 @@ def test_sql_and_python_tell_the_same(lake: Lake) -> None:
     rows = lake.call("encryption_keys")
     assert [row.asDict() for row in rows] == [
         {**vars(key), "created_at": row.created_at}
-        for key, row in zip(report.rows, rows, strict=True)
+        for key, row in zip(report.keys, rows, strict=True)
     ]
     kinds = [row.kind for row in rows]
     assert kinds == ["master", "kek", "manifest list", "manifest list", "statistics"]
     made = rows[1].created_at.replace(tzinfo=timezone.utc)
     assert timedelta() <= datetime.now(timezone.utc) - made < timedelta(hours=1)
-    assert datetime.fromisoformat(str(report.rows[1].created_at)[:19]) == rows[
+    assert datetime.fromisoformat(str(report.keys[1].created_at)[:19]) == rows[
         1
     ].created_at.replace(microsecond=0)
     assert [row.key_length for row in rows[1:]] == [32, 32, 32, 32]
@@ -44,7 +48,7 @@ def test_what_has_no_keys(hadoop: Lake) -> None:
     table = hadoop.create(key=None)
     with pytest.raises(NotSupportedError, match="is not encrypted"):
         encryption_keys(hadoop.spark, table)
-    with pytest.raises(ConfigurationError, match="does not exist"):
+    with pytest.raises(TableNotFoundError, match="does not exist"):
         encryption_keys(hadoop.spark, hadoop.table("none"))
     with pytest.raises(NotSupportedError, match="is not an encrypting one"):
         encryption_keys(hadoop.spark, hadoop.table("t", "stock_hadoop"))

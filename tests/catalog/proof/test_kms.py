@@ -19,7 +19,7 @@ from pyspark_iceberg_crypto import (
     kms_metrics,
     typed_errors,
 )
-from pyspark_iceberg_crypto.doctor import Diagnosis, diagnose
+from pyspark_iceberg_crypto.doctor import DoctorReport, diagnose
 from pyspark_iceberg_crypto.doctor._session import CATALOG, KEY, LOGIN, NETWORK, PERMISSION
 
 ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
@@ -88,12 +88,12 @@ def test_errors_of_sql_are_typed_on_request(hadoop: Lake) -> None:
         hadoop.sql("SELECT no_such_column")
 
 
-def failed(found: Diagnosis) -> list[str]:
+def failed(found: DoctorReport) -> list[str]:
     assert not found.ok
     return [step.name for step in found.steps if step.status.value == "failed"]
 
 
-def hint(found: Diagnosis) -> str:
+def hint(found: DoctorReport) -> str:
     (step,) = [step for step in found.steps if step.status.value == "failed"]
     return " ".join([step.detail, step.hint])
 

@@ -88,7 +88,7 @@ def test_what_only_older_metadata_names(lake: Lake) -> None:
     expire = java_table(lake).expireSnapshots().expireOlderThan(2**62)
     expire.retainLast(1).cleanExpiredFiles(False).commit()
     lake.sql(f"REFRESH TABLE {table}")
-    with verify_table(lake.spark, table, all_snapshots=True, depth="structure") as report:
+    with verify_table(lake.spark, table, all_snapshots=True, structure=True) as report:
         assert report.ok, report
         assert old.name in {Path(row.path).name for row in report.files.collect()}
         assert report.snapshots == 1
@@ -130,28 +130,28 @@ def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
     table = lake.create()
     lake.insert(table, [1])
     folder = (tmp_path / "record").as_uri()
-    first = verify_table(lake.spark, table, depth="structure", resume=folder)
+    first = verify_table(lake.spark, table, structure=True, resume=folder)
     assert first.ok, first
     lake.insert(table, [2])
     before, victim = data_files(lake)
     first_whole, whole = before.read_bytes(), victim.read_bytes()
     change(before, b"PAR1 plaintext")
     change(victim, whole[:-8])
-    with verify_table(lake.spark, table, depth="structure", resume=folder) as again:
+    with verify_table(lake.spark, table, structure=True, resume=folder) as again:
         assert problems(again) == {victim.name: "truncated"}
         rows = again.files.collect()
         found = {Path(row.path).name for row in rows}
     assert len(rows) == again.file_count
     assert {before.name, victim.name} < found, "what was checked before is in the report"
     change(victim, whole)  # what was not right is checked again
-    assert verify_table(lake.spark, table, depth="structure", resume=folder).ok
+    assert verify_table(lake.spark, table, structure=True, resume=folder).ok
     change(before, first_whole)
     recorded = lake.spark.read.parquet(f"{folder}/outcomes")
     assert "key" not in "".join(recorded.columns).replace("key_id", "")
 
     other = lake.create("other")
     with pytest.raises(ConfigurationError, match="it is of table"):
-        verify_table(lake.spark, other, depth="structure", resume=folder)
+        verify_table(lake.spark, other, structure=True, resume=folder)
     with pytest.raises(ConfigurationError, match="it is of depth structure"):
         verify_table(lake.spark, table, resume=folder)
     with pytest.raises(ConfigurationError, match="it holds files"):
@@ -250,7 +250,7 @@ def test_snapshots_that_expire_meanwhile(lake: Lake, opened_first: str, refresh:
     opened = {"list": first_list, "manifest": manifests[0], "data": data}[opened_first]
     report = beside(
         lake,
-        lambda: verify_table(lake.spark, table, all_snapshots=True, depth="structure"),
+        lambda: verify_table(lake.spark, table, all_snapshots=True, structure=True),
         opened,
         lambda: expire(lake, [first_list, manifests[0], data], refresh),
     )
@@ -404,14 +404,12 @@ def test_a_listed_table_that_no_load_finds(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"depth": "bottom"}, "no depth 'bottom'"),
         ({"sample": 0}, "no share"),
         ({"sample": 1.01}, "no share"),
         ({"sample": float("nan")}, "no share"),
         ({"sample": "half"}, "no number"),
         ({"resume": " "}, "resume is empty"),
         ({"resume": "nosuch://x/y"}, "cannot be used to resume"),
-        ({"deep": True, "depth": "magic"}, "one of them"),
     ],
 )
 def test_bad_arguments(lake: Lake, arguments: dict[str, Any], words: str) -> None:

@@ -193,7 +193,7 @@ class Tried:
     def say(self, statement: str) -> list[dict[str, Any]]:
         table = f"{self.catalog}.{self.name}"
         if statement == VERIFY:
-            report = self.lakes.session.verify(table, depth="deep")
+            report = self.lakes.session.verify(table, deep=True)
             accused = [one for one in report["problems"] if not one["unchecked"]]
             assert not accused, f"verify_table accuses: {accused}"
             return []
@@ -242,7 +242,7 @@ class Tried:
         for statement in self.operation.then:
             self.say(statement)
         report = self.lakes.session.verify(
-            f"{self.catalog}.{self.name}", depth="deep", all_snapshots=True, strays=True
+            f"{self.catalog}.{self.name}", deep=True, all_snapshots=True, strays=True
         )
         assert report["ok"], report["problems"]
         store = self.lakes.store

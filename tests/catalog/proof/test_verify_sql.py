@@ -5,7 +5,7 @@ from harness.lake import Lake
 from harness.world import World
 from pyspark.sql import Row, SparkSession
 
-from pyspark_iceberg_crypto import ConfigurationError, NotSupportedError, typed_errors
+from pyspark_iceberg_crypto import ConfigurationError, TableNotFoundError, typed_errors
 
 pytestmark = pytest.mark.catalogs("rest")
 
@@ -24,9 +24,7 @@ def verify(lake: Lake, arguments: str) -> list[Row]:
 def test_a_table_in_rows(lake: Lake) -> None:
     table = lake.create()
     lake.insert(table, [1, 2])
-    rows = verify(
-        lake, f"table => '{lake.namespace}.t', depth => 'structure', all_snapshots => true"
-    )
+    rows = verify(lake, f"table => '{lake.namespace}.t', structure => true, all_snapshots => true")
     assert {row.table for row in rows} == {table}
     assert not [row for row in rows if row.problem is not None or row.unchecked]
     whole, *kinds = rows
@@ -89,17 +87,15 @@ def test_a_namespace_and_those_within_it(rest: Lake) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ("table => '{ns}.absent'", NotSupportedError, "There is no Iceberg table"),
-        ("table => 'nowhere.t'", NotSupportedError, "has no namespace nowhere"),
-        ("table => '{ns}.v'", NotSupportedError, "is a view"),
-        ("namespace => 'nowhere'", ConfigurationError, "has no namespace nowhere"),
+        ("table => '{ns}.absent'", TableNotFoundError, "There is no Iceberg table"),
+        ("table => 'nowhere.t'", TableNotFoundError, "has no namespace nowhere"),
+        ("table => '{ns}.v'", TableNotFoundError, "is a view"),
+        ("namespace => 'nowhere'", TableNotFoundError, "has no namespace nowhere"),
         ("table => '{ns}.t', namespace => '{ns}'", ConfigurationError, "Both a table and"),
         ("table => '{ns}.t', except_tables => array('{ns}.t')", ConfigurationError, "Both a table"),
-        ("namespace => '{ns}', except_tables => array('{ns}.u')", ConfigurationError, "named .*u"),
-        ("table => '{ns}.t', depth => 'bottom'", ConfigurationError, "no depth 'bottom'"),
+        ("namespace => '{ns}', except_tables => array('{ns}.u')", TableNotFoundError, "named .*u"),
         ("table => '{ns}.t', sample => 0", ConfigurationError, "no share"),
         ("table => '{ns}.t', sample => 1.5", ConfigurationError, "no share"),
-        ("table => '{ns}.t', deep => true, depth => 'magic'", ConfigurationError, "one of them"),
     ],
 )
 def test_bad_arguments(rest: Lake, arguments: str, error: type[Exception], words: str) -> None:

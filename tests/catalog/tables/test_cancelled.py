@@ -88,7 +88,7 @@ def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
     assert key_of(hadoop, table) is None
     assert encrypt_table(hadoop.spark, table, "k1").copied_files == 7 - 2
     assert hadoop.ids(table) == [*range(6), 9]
-    with verify_table(hadoop.spark, table, depth="deep") as report:
+    with verify_table(hadoop.spark, table, deep=True) as report:
         assert report.ok, str(report)
 
 
@@ -118,7 +118,7 @@ def test_decrypting_tells_of_plaintext_that_is_left(hadoop: Lake, whole: bool) -
         held(hadoop, 3, cancel, whole),
         pytest.raises(CancelledError, match="strays => true finds it"),
     ):
-        decrypt_table(hadoop.spark, table, allow_plaintext=True)
+        decrypt_table(hadoop.spark, table, confirm=True)
     assert key_of(hadoop, table) == "k1"
     left = set(hadoop.files()) - before
     plain = [p for p in left if p.suffix == ".parquet" and magic(p) not in ENCRYPTED_MAGIC]
@@ -127,5 +127,5 @@ def test_decrypting_tells_of_plaintext_that_is_left(hadoop: Lake, whole: bool) -
         assert report.ok == (not whole), str(report)
         found = [(problem.code, problem.path) for problem in report.problems]
         assert found == [("plaintext", str(path)) for path in plain]
-    assert decrypt_table(hadoop.spark, table, allow_plaintext=True).files == 4
+    assert decrypt_table(hadoop.spark, table, confirm=True).files == 4
     assert hadoop.ids(table) == list(range(4))

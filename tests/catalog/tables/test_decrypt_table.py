@@ -28,11 +28,11 @@ def test_there_and_back(lake: Lake) -> None:
     lake.insert(table, [4], "q")
     lake.run(f"DELETE FROM {table} WHERE id = 2")
     before = lake.sql(f"SELECT *, _row_id FROM {table} ORDER BY id")
-    with untouched(lake.folder), pytest.raises(ConfigurationError, match="allow_plaintext => true"):
+    with untouched(lake.folder), pytest.raises(ConfigurationError, match="confirm => true"):
         decrypt_table(lake.spark, table)
 
     old = set(files_below(lake.folder))
-    done = decrypt_table(lake.spark, table, allow_plaintext=True)
+    done = decrypt_table(lake.spark, table, confirm=True)
     assert (done.old_key_id, done.files) == ("k1", 3)  # one with its delete file and without
     assert lake.sql(f"SELECT *, _row_id FROM {table} ORDER BY id") == before
     assert lake.ids(table, "VERSION AS OF 'before'") == [1, 2, 3]
@@ -43,7 +43,7 @@ def test_there_and_back(lake: Lake) -> None:
         fresh.sql(f"INSERT INTO {fresh.table()} VALUES (5, '{MARKER}-5', 'p')")
         assert fresh.ids(fresh.table()) == [1, 3, 4, 5]
     with pytest.raises(NotEncryptedError):
-        decrypt_table(lake.spark, table, allow_plaintext=True)
+        decrypt_table(lake.spark, table, confirm=True)
 
     encrypt_table(lake.spark, table, "k2")
     assert lake.ids(table) == [1, 3, 4, 5]
@@ -67,9 +67,9 @@ def test_a_run_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
         file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
         damage = {file: content[:40] + bytes([content[40] ^ 1]) + content[41:]}
         with changed(damage), untouched(hadoop.folder), pytest.raises(IcebergCryptoError):
-            decrypt_table(hadoop.spark, table, allow_plaintext=True)
+            decrypt_table(hadoop.spark, table, confirm=True)
         with changed(damage), faulty_data(hadoop), pytest.raises(IcebergCryptoError) as caught:
-            decrypt_table(hadoop.spark, table, allow_plaintext=True)
+            decrypt_table(hadoop.spark, table, confirm=True)
         told.append("could not be deleted" in str(caught.value))
     assert any(told)  # once rows had been copied before
     left = [path for path in hadoop.files() if magic(path) not in ENCRYPTED_MAGIC]
@@ -77,7 +77,7 @@ def test_a_run_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
     with verify_table(hadoop.spark, table, strays=True) as report:
         assert {path_of(problem.path) for problem in report.problems} == set(left)
     assert hadoop.ids(table) == [1, 2]
-    done = decrypt_table(hadoop.spark, table, allow_plaintext=True)
+    done = decrypt_table(hadoop.spark, table, confirm=True)
     assert done.files == 2 and hadoop.ids(table) == [1, 2]
 
 
@@ -114,11 +114,11 @@ def test_a_commit_without_an_answer_keeps_its_files(lake: Lake) -> None:
     try:
         through = lake.with_options({"uri": proxy.url})
         with pytest.raises(Exception, match="CommitStateUnknown"):
-            decrypt_table(lake.spark, through.table(), allow_plaintext=True)
+            decrypt_table(lake.spark, through.table(), confirm=True)
         assert any(request.startswith("POST") for request in proxy.requests)
     finally:
         proxy.stop()
     fresh = lake.with_options({})
     assert fresh.ids(fresh.table()) == [1, 2]
     with pytest.raises(NotEncryptedError):
-        decrypt_table(lake.spark, fresh.table(), allow_plaintext=True)
+        decrypt_table(lake.spark, fresh.table(), confirm=True)

@@ -39,7 +39,7 @@ def encrypt(lake: Lake, table: str = "t", key: str = "k1", **arguments: Any) -> 
 
 
 def assert_proved(lake: Lake, table: str) -> None:
-    with verify_table(lake.spark, table, depth="deep") as report:
+    with verify_table(lake.spark, table, deep=True) as report:
         assert report.ok, str(report)
 
 
@@ -188,7 +188,7 @@ def test_branches_and_tags(lake: Lake) -> None:
         assert rows(lake, table, f"VERSION AS OF '{ref}'") == expected, ref
     assert len(shown["first"][0]) == 3
     assert lake.sql(query) == refs
-    with verify_table(lake.spark, table, depth="deep") as report:
+    with verify_table(lake.spark, table, deep=True) as report:
         assert report.ok
     lake.sql(f"INSERT INTO {table}.branch_side VALUES (6, '{MARKER}-6')")
     assert lake.ids(table, "VERSION AS OF 'side'") == [1, 2, 3, 4, 6]
@@ -261,7 +261,7 @@ def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
         plaintext = {path_of(one.path) for one in report.problems if one.code == "plaintext"}
         assert plaintext == {path for path in plaintext_files(hadoop) if path.suffix != ".json"}
         assert all(one.hint.startswith("Whoever reads the storage") for one in report.problems)
-    [left] = repair_table(hadoop.spark, table, yes=True).left
+    [left] = repair_table(hadoop.spark, table, confirm=True).left
     assert left.kind == "plaintext left" and kept in left.problem and purge in left.hint
     [found] = diagnose_tables(hadoop.spark, table).findings
     assert found.kind == "plaintext left" and kept in found.problem and purge in found.hint
@@ -299,7 +299,7 @@ def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
     properties = {row.key: row.value for row in lake.sql(f"SHOW TBLPROPERTIES {table}")}
     assert properties["gc.enabled"] == "true"
     assert not any("plaintext" in key or "previous-versions" in key for key in properties)
-    with verify_table(lake.spark, table, depth="deep", strays=True) as report:
+    with verify_table(lake.spark, table, deep=True, strays=True) as report:
         assert report.ok, str(report)
     refused(lake, f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}')", "was purged")
 
@@ -423,7 +423,7 @@ def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
                 "has begun",
                 "'k1'",
             )
-            [begun] = repair_table(hadoop.spark, table, yes=True).left
+            [begun] = repair_table(hadoop.spark, table, confirm=True).left
             assert begun.finding == "encryption begun" and "encrypt_table" in begun.remedy
             copied.append(encrypt(hadoop).copied_files)
     assert copied[0] < 6

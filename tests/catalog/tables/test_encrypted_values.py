@@ -21,8 +21,8 @@ from pyspark.sql.functions import col
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
-    MasterKeyRotation,
     NotSupportedError,
+    RotateMasterKeyReport,
     TamperedError,
     create_value_key,
     decrypt_value,
@@ -203,7 +203,7 @@ def test_a_version_is_dropped(lake: Lake) -> None:
     values = "SELECT stack(3, 1, r, 2, d, 3, 'plaintext') FROM (SELECT %s) AS e (r, d)"
     lake.sql(f"INSERT INTO {table} {values % encrypted}")
     with pytest.raises(NotSupportedError, match="is its newest"):
-        drop_value_key(spark, catalog, "k", first.version, allow_loss=True)
+        drop_value_key(spark, catalog, "k", first.version, confirm=True)
     (second,) = rotate_value_key(spark, catalog, "k", new_version=True)
     assert [key.version for key in value_keys(spark, catalog)] == [first.version, second.version]
     with pytest.raises(ConfigurationError, match="nothing was dropped") as refused:
@@ -219,7 +219,7 @@ def test_a_version_is_dropped(lake: Lake) -> None:
         f"SELECT ssn FROM {table} VERSION AS OF {first_snapshot(lake, table)} WHERE id = 1"
     )
 
-    left = drop_value_key(spark, catalog, "k", first.version, allow_loss=True)
+    left = drop_value_key(spark, catalog, "k", first.version, confirm=True)
     assert left == [second] == value_keys(spark, catalog)
     ssn = f"{f}.decrypt_value(ssn, 'k')"
     assert lake.rows(f"SELECT id, {ssn} FROM {table}") == [(1, "x"), (2, "x"), (3, "plaintext")]
@@ -259,7 +259,7 @@ def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
     rotated = rotate_catalog(spark, f"{catalog}.{lake.namespace}", again=True, progress=False)
     assert rotated.ok
     (done,) = rotated.done
-    assert isinstance(done, MasterKeyRotation)
+    assert isinstance(done, RotateMasterKeyReport)
     assert (done.value_keys, done.value_keys_left, done.kms_calls) == (2, None, 9)
     assert {key.name: key.master_key_id for key in value_keys(spark, catalog)} == {
         "hr": "k2",

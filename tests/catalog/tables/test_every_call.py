@@ -66,7 +66,7 @@ STATEMENTS = {
     ),
     "purge_plaintext": Statement(PURGE, key=None, before=(ENCRYPT,), plaintext=True),
     "decrypt_table": Statement(
-        PROCEDURE + "decrypt_table(table => '{name}', allow_plaintext => true)",
+        PROCEDURE + "decrypt_table(table => '{name}', confirm => true)",
         plaintext=True,
     ),
     "reencrypt_table": Statement(PROCEDURE + "reencrypt_table(table => '{name}')"),
@@ -249,7 +249,7 @@ class Trials:
         spark = self.session()
         assert self.state(spark) == self.after
         if "encryption.key-id" in self.after[0]:
-            with verify_table(spark, self.table, depth="deep") as report:
+            with verify_table(spark, self.table, deep=True) as report:
                 assert report.ok, str(report)
         if "encryption.plaintext-metadata" in self.after[0]:
             spark.sql(PURGE.format(**self.names)).collect()

@@ -59,7 +59,7 @@ def test_spark_sinks(hadoop: Lake, tmp_path: Path) -> None:
     for checkpoint in checkpoints:
         write_new(hadoop, source, target, checkpoint)
     assert hadoop.ids(target) == [1, 1, 2, 2, 3, 3]
-    decrypt_table(hadoop.spark, target, allow_plaintext=True)
+    decrypt_table(hadoop.spark, target, confirm=True)
     again_after()
     assert hadoop.ids(target) == [1, 1, 2, 2, 3, 3]
 

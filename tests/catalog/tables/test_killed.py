@@ -178,7 +178,7 @@ def test_encrypt_table_is_killed_and_goes_on(killed: Killed) -> None:
     lake = killed.lake
 
     def prove() -> None:
-        with verify_table(lake.spark, killed.table, depth="deep") as report:
+        with verify_table(lake.spark, killed.table, deep=True) as report:
             assert report.ok, str(report)
         purge_plaintext(lake.spark, killed.table)
         killed.check()
@@ -187,7 +187,7 @@ def test_encrypt_table_is_killed_and_goes_on(killed: Killed) -> None:
         assert [
             path for path in lake.files(killed.name) if magic(path) not in ENCRYPTED_MAGIC
         ] == []
-        with verify_table(lake.spark, killed.table, depth="deep", strays=True) as report:
+        with verify_table(lake.spark, killed.table, deep=True, strays=True) as report:
             assert report.ok, str(report)
 
     killed.run(
@@ -213,7 +213,7 @@ def test_decrypt_table_is_killed_and_begins_anew(killed: Killed) -> None:
         lambda: killed.create("k1"),
         lambda: killed.kill("decrypt_table", ", true"),
         lambda: killed.key_id() is None,
-        lambda: decrypt_table(lake.spark, killed.table, allow_plaintext=True),
+        lambda: decrypt_table(lake.spark, killed.table, confirm=True),
         prove,
     )
 
@@ -242,7 +242,7 @@ def test_reencrypt_table_is_killed_and_begins_anew(killed: Killed) -> None:
         assert {i: after[i] for i in before["history"]} == before["history"]  # type: ignore[attr-defined]
         assert all(rows == EXPECTED for i, rows in after.items() if i not in before["history"])  # type: ignore[operator]
         assert not main() & before["files"]  # type: ignore[operator]
-        with verify_table(lake.spark, killed.table, depth="deep", all_snapshots=True) as report:
+        with verify_table(lake.spark, killed.table, deep=True, all_snapshots=True) as report:
             assert report.ok, str(report)
 
     killed.run(

@@ -12,8 +12,8 @@ from harness.lake import Lake
 from pyspark.java_gateway import ensure_callback_server_started
 
 from pyspark_iceberg_crypto import (
-    ConfigurationError,
     NotSupportedError,
+    TableNotFoundError,
     encryption_keys,
     prune_encryption_keys,
     reencrypt_table,
@@ -31,7 +31,7 @@ def test_keys_that_stock_iceberg_leaves_go(hive: Lake) -> None:
         hive.insert(hive.table(catalog="stock_hive"), [i])
     hive.sql(f"CALL stock_hive.system.expire_snapshots(table => '{hive.namespace}.t', {ALL})")
     hive.sql(f"REFRESH TABLE {table}")
-    assert len(encryption_keys(hive.spark, table).rows) == 5  # with the master key
+    assert len(encryption_keys(hive.spark, table).keys) == 5  # with the master key
     dry = prune_encryption_keys(hive.spark, table, dry_run=True)
     assert (dry.committed, dry.removed, dry.kept) == (False, 2, 2)
     [row] = hive.call("prune_encryption_keys", arguments="dry_run => true")
@@ -39,7 +39,7 @@ def test_keys_that_stock_iceberg_leaves_go(hive: Lake) -> None:
     [row] = hive.call("prune_encryption_keys")
     assert row.committed and row.bytes_after < row.bytes_before
     assert row.message.startswith("2 of 4 keys removed: the metadata has ")
-    assert [key.kind for key in encryption_keys(hive.spark, table).rows] == [
+    assert [key.kind for key in encryption_keys(hive.spark, table).keys] == [
         "master",
         "kek",
         "manifest list",
@@ -53,7 +53,7 @@ def test_what_has_no_keys_to_prune(hadoop: Lake) -> None:
     plain = hadoop.create("plain", key=None)
     with pytest.raises(NotSupportedError, match="is not encrypted"):
         prune_encryption_keys(hadoop.spark, plain)
-    with pytest.raises(ConfigurationError, match="does not exist"):
+    with pytest.raises(TableNotFoundError, match="does not exist"):
         prune_encryption_keys(hadoop.spark, hadoop.table("none"))
 
 

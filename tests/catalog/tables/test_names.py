@@ -157,12 +157,12 @@ def test_a_life(lake: Lake, name: str, how: str) -> None:
         assert do("encryption_keys")
         for verb in ("rotate_kek", "rotate_master_key", "prune_encryption_keys"):
             assert do(verb)["table"] == full
-        assert do("repair_table", yes=True).get("table", full) == full
+        assert do("repair_table", confirm=True).get("table", full) == full
         done = do("reencrypt_table")
         assert (done["table"], done["left"]) == (full, 0)
         lake.sql(done["expire_statement"])
         assert lake.value(f"SELECT sum(id) FROM {table}") == 1
-        assert do("decrypt_table", allow_plaintext=True)["table"] == full
+        assert do("decrypt_table", confirm=True)["table"] == full
     assert lake.value(f"SELECT sum(id) FROM {table}") == 1
 
 

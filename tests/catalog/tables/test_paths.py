@@ -321,7 +321,7 @@ def test_procedures_take_paths(place: Place) -> None:
     for procedure, arguments in (
         ("rotate_master_key", ", new_key_id => 'k2'"),
         ("rotate_kek", ", rewrap => true"),
-        ("repair_table", ", yes => true"),
+        ("repair_table", ", confirm => true"),
     ):
         call = f"CALL {DEFAULT}.system.{procedure}(table => '{place.folder}'{arguments})"
         rows = place.session.sql(call).collect()

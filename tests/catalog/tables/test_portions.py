@@ -12,7 +12,7 @@ from harness.files import MARKER, change, changed, everything_below, magic
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
-    EncryptedTable,
+    EncryptReport,
     IcebergCryptoError,
     encrypt_table,
     purge_plaintext,
@@ -33,7 +33,7 @@ def insert(lake: Lake, i: int) -> None:
     lake.sql(f"INSERT INTO {lake.table()} SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
 
 
-def portion(lake: Lake, files: int) -> EncryptedTable:
+def portion(lake: Lake, files: int) -> EncryptReport:
     """One call that copies so many files together."""
     length = lake.value(f"SELECT min(file_size_in_bytes) FROM {lake.table()}.files")
     return encrypt_table(lake.spark, lake.table(), "k1", max_bytes=files * length - length // 2)
@@ -48,7 +48,7 @@ def finish(lake: Lake) -> int:
     done = encrypt_table(lake.spark, lake.table(), "k1")
     assert done.committed
     lake.sql(f"REFRESH TABLE {lake.table()}")
-    with verify_table(lake.spark, lake.table(), depth="deep") as report:
+    with verify_table(lake.spark, lake.table(), deep=True) as report:
         assert report.ok, str(report)
     return done.copied_files
 
@@ -183,7 +183,7 @@ def test_what_another_run_leaves_is_deleted(hadoop: Lake) -> None:
         path.write_bytes(content)
     purge_plaintext(hadoop.spark, table)
     assert log(hadoop) == []
-    with verify_table(hadoop.spark, table, depth="deep", strays=True) as report:
+    with verify_table(hadoop.spark, table, deep=True, strays=True) as report:
         assert report.ok, str(report)
 
 

@@ -233,7 +233,7 @@ def test_a_mirrored_folder_is_registered(lake: Lake, tmp_path: Path) -> None:
     lake.call("register_table", arguments=f"metadata_file => '{metadata}'")
     assert lake.ids(table) == [2]
     lake.insert(table, [3])
-    with verify_table(lake.spark, table, depth="deep", all_snapshots=True, strays=True) as report:
+    with verify_table(lake.spark, table, deep=True, all_snapshots=True, strays=True) as report:
         assert report.ok, str(report)
 
 

@@ -15,6 +15,7 @@ from pyspark_iceberg_crypto import (
     IcebergCryptoError,
     Keystore,
     NotSupportedError,
+    TableNotFoundError,
     Vault,
     encryption_keys,
     key_versions_in_use,
@@ -103,7 +104,7 @@ def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
         assert fresh.ids(fresh.table()) == [2, 3, 4]
         assert fresh.ids(fresh.table(), "VERSION AS OF 'before'") == [1, 2, 3]
         with verify_table(
-            fresh.spark, fresh.table(), depth="deep", all_snapshots=True, strays=True
+            fresh.spark, fresh.table(), deep=True, all_snapshots=True, strays=True
         ) as report:
             assert report.ok, str(report)
         assert encryption_keys(fresh.spark, fresh.table()).ok
@@ -167,7 +168,7 @@ def moves_to(moved: Lake, lake: Lake, key: str) -> None:
         moved.call("rotate_master_key", arguments=arguments)  # a second time is no harm
         assert history(moved, moved.table()) == before
         moved.insert(moved.table(), [3])
-        with verify_table(moved.spark, moved.table(), depth="deep", all_snapshots=True) as report:
+        with verify_table(moved.spark, moved.table(), deep=True, all_snapshots=True) as report:
             assert report.ok, str(report)
         assert encryption_keys(moved.spark, moved.table()).ok
     with pytest.raises(IcebergCryptoError):
@@ -202,11 +203,11 @@ def test_a_new_kek(lake: Lake) -> None:
     assert done.rewrapped == 3 and done.old_kek_id == row.new_kek_id
     assert done.kept_keks == (0 if all_at_once else 2)
     lake.insert(table, [3])
-    kinds = [key.kind for key in encryption_keys(lake.spark, table).rows]
+    kinds = [key.kind for key in encryption_keys(lake.spark, table).keys]
     assert kinds.count("kek") == done.kept_keks + 1
     used = [
         key
-        for key in encryption_keys(lake.spark, table).rows
+        for key in encryption_keys(lake.spark, table).keys
         if key.encrypted_by == done.new_kek_id
     ]
     assert [key.kind for key in used] == ["manifest list"] * 3 + ["statistics"]
@@ -227,7 +228,7 @@ def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
     hive.insert(stock, [3])
     hive.sql(f"REFRESH TABLE {table}")
     assert hive.ids(table) == [1, 2, 3]
-    keys = encryption_keys(hive.spark, table).rows
+    keys = encryption_keys(hive.spark, table).keys
     assert [(key.kind, key.key_id) for key in keys][1] == ("kek", done.new_kek_id)
     assert [key.kind for key in keys] == ["master", "kek", *["manifest list"] * 3]
     assert keys[0].key_id == "k2"
@@ -256,7 +257,7 @@ def test_what_cannot_be_rotated(hadoop: Lake) -> None:
     for rotate in (rotate_kek, rotate_master_key):
         with pytest.raises(NotSupportedError, match="is not encrypted"):
             rotate(hadoop.spark, plain)
-        with pytest.raises(ConfigurationError, match="does not exist"):
+        with pytest.raises(TableNotFoundError, match="does not exist"):
             rotate(hadoop.spark, hadoop.table("none"))
         with pytest.raises(NotSupportedError, match="is not an encrypting one"):
             rotate(hadoop.spark, hadoop.table("t", "stock_hadoop"))

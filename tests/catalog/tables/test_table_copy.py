@@ -145,7 +145,7 @@ def test_a_table_is_copied(lake: Lake, tmp_path: Path) -> None:
         lake.sql(f"DELETE FROM {again} WHERE id = 6")
         assert lake.ids(again) == [1, 3, 7, 8]
         assert {magic(path) for path in files_below(lake.folder / "copy")} <= set(ENCRYPTED_MAGIC)
-        with verify_table(lake.spark, again, depth="deep", all_snapshots=True) as report:
+        with verify_table(lake.spark, again, deep=True, all_snapshots=True) as report:
             assert report.ok, str(report)
     assert lake.ids(table) == [1, 3, 6, 7]
 

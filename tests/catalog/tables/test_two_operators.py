@@ -51,7 +51,7 @@ def at_once(work: Callable[[], Any]) -> tuple[list[Any], list[Exception]]:
 def assert_proved(lake: Lake, table: str) -> None:
     lake.sql(f"REFRESH TABLE {table}")
     assert lake.ids(table) == [0, 1, 2]
-    with verify_table(lake.spark, table, depth="deep", all_snapshots=True) as report:
+    with verify_table(lake.spark, table, deep=True, all_snapshots=True) as report:
         assert report.problem_count == 0, str(report)
 
 
@@ -62,10 +62,10 @@ def test_encrypt_table(lake: Lake) -> None:
     assert done.committed and "is encrypted already, with key 'k1'" in str(error)
     lake.sql(f"REFRESH TABLE {table}")
     assert lake.ids(table) == [0, 1, 2]
-    with verify_table(lake.spark, table, depth="deep") as report:
+    with verify_table(lake.spark, table, deep=True) as report:
         assert report.ok, str(report)
     purge_plaintext(lake.spark, table)
-    with verify_table(lake.spark, table, depth="deep", strays=True) as report:
+    with verify_table(lake.spark, table, deep=True, strays=True) as report:
         assert report.ok, str(report)
     assert list((lake.folder / "t" / "metadata").glob("_encryption-*/*")) == []
 
@@ -73,7 +73,7 @@ def test_encrypt_table(lake: Lake) -> None:
 def test_decrypt_table(lake: Lake) -> None:
     """The copy of the one who comes second is deleted."""
     table = table_of_three(lake, "k1")
-    done, errors = at_once(lambda: decrypt_table(lake.spark, table, allow_plaintext=True))
+    done, errors = at_once(lambda: decrypt_table(lake.spark, table, confirm=True))
     assert len(done) == 1 and done[0].files == 3, (done, errors)
     assert isinstance(errors[0], NotEncryptedError), str(errors[0])
     lake.sql(f"REFRESH TABLE {table}")

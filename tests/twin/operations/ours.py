@@ -103,7 +103,7 @@ class Decrypt(Operation):
     ours_alone = True
 
     def run(self, pair: Pair, draw: Draw) -> None:
-        pair.python(pair.ours, "decrypt_table(spark, {t}, allow_plaintext=True, progress=False)")
+        pair.python(pair.ours, "decrypt_table(spark, {t}, confirm=True, progress=False)")
         pair.staged.clear()
         pair.snapshots.clear()
         pair.phase = Phase.PLAIN
@@ -147,9 +147,9 @@ class Repair(Operation):
     phases = ENCRYPTED
 
     def run(self, pair: Pair, draw: Draw) -> None:
-        report = pair.python(pair.ours, "repair_table(spark, {t}, yes=True)")
+        report = pair.python(pair.ours, "repair_table(spark, {t}, confirm=True)")
         wrong = [one for one in report.findings if one.finding != "plaintext left"]
-        if wrong or not report.complete:
+        if wrong or report.unchecked:
             raise Difference(f"nothing is wrong with it, and yet it finds: {report}")
 
 

@@ -32,7 +32,7 @@ public record FileProblem(ProblemCode code, String words) {
 
   private static final String RECORD_LENGTH =
       "iceberg-rust wrote it, or another client that records no length; nothing says that it was"
-          + " changed. CALL <catalog>.system.repair_table(table => ..., yes => true) gives all"
+          + " changed. CALL <catalog>.system.repair_table(table => ..., confirm => true) gives all"
           + " manifest lists, and the files of the current snapshot, their lengths; with the"
           + " catalog property encryption.files-without-length=accept it is no problem.";
 

@@ -48,7 +48,7 @@ public final class KeyIdRule {
         wanted == null
             ? String.format(
                 "%s makes it plaintext: its rows are copied into plaintext files.",
-                SqlNames.call("decrypt_table", tableName, "allow_plaintext => true"))
+                SqlNames.call("decrypt_table", tableName, "confirm => true"))
             : String.format(
                 "To change the master key: %s, which wraps the table's KEKs anew.",
                 SqlNames.call(
@@ -127,7 +127,7 @@ public final class KeyIdRule {
                   tableName,
                   EncryptionProperties.KEY_ID,
                   lost,
-                  SqlNames.call("repair_table", tableName, "yes => true")))
+                  SqlNames.call("repair_table", tableName, "confirm => true")))
           .inTable(tableName);
     }
 

@@ -202,7 +202,7 @@ public final class EncryptionProperties {
                           + " or, and on Hive, %s.",
                       tableName,
                       DATA_KEY_LENGTH,
-                      SqlNames.call("repair_table", tableName, "yes => true")))
+                      SqlNames.call("repair_table", tableName, "confirm => true")))
               .inTable(tableName);
     };
   }

@@ -214,14 +214,14 @@ public final class ValueKeyTable {
    * files have it still, wrapped.
    *
    * @param version its id, in hexadecimal digits
-   * @param allowLoss whether that is what the caller wants
+   * @param confirm whether the caller wants that, and accepts the loss
    * @return the versions that are left
    * @throws KeyNotFoundException when there is no such value key, or it has no such version
    * @throws AccessDeniedException when the catalog does not allow its master key
    * @throws NotSupportedException when it is the newest version, which encrypts
-   * @throws InvalidConfigurationException when the loss is not allowed
+   * @throws InvalidConfigurationException when it is not confirmed
    */
-  public List<ValueKeyEntry> drop(String name, String version, boolean allowLoss) {
+  public List<ValueKeyEntry> drop(String name, String version, boolean confirm) {
     Table keeper = required(name);
     ValueKeys keys = of(keeper);
     List<WrappedValueKey> versions = keys.versions(name);
@@ -245,7 +245,7 @@ public final class ValueKeyTable {
               catalogName, name, dropped.masterKeyId()));
     }
 
-    if (!allowLoss) {
+    if (!confirm) {
       throw new InvalidConfigurationException(
           String.format(
               "nothing was dropped: nobody could decrypt what version %s of value key '%s' of"
@@ -258,7 +258,7 @@ public final class ValueKeyTable {
               "Look for such values in each column that this key encrypts: SELECT count(*) FROM"
                   + " <table> WHERE hex(substr(try_to_binary(<column>, 'base64'), 2, 4)) IN"
                   + " ('%08X', '%08X'), of binary without try_to_binary. Encrypt them anew, expire"
-                  + " the snapshots before, and call this with allow_loss => true.",
+                  + " the snapshots before, and call this with confirm => true.",
               dropped.id(), dropped.id() | ValueCipher.DETERMINISTIC));
     }
 

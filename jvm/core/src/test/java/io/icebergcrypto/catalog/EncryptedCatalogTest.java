@@ -154,7 +154,7 @@ class EncryptedCatalogTest extends LakeFixture {
     assertThatThrownBy(() -> table.updateProperties().remove("encryption.key-id").commit())
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("cannot be removed")
-        .hasMessageContaining("decrypt_table(table => 'lake.db.t', allow_plaintext => true)");
+        .hasMessageContaining("decrypt_table(table => 'lake.db.t', confirm => true)");
     Table plain = catalog.createTable(TableIdentifier.of(TestLake.DB, "p"), TestLake.SCHEMA);
     assertThatThrownBy(() -> plain.updateProperties().set("encryption.key-id", "k1").commit())
         .isInstanceOf(NotSupportedException.class)

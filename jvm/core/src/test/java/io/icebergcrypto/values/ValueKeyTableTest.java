@@ -347,7 +347,7 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("nothing was dropped")
         .hasMessageContaining("hash_value of this key would fail")
-        .hasMessageContaining("allow_loss => true")
+        .hasMessageContaining("confirm => true")
         .hasMessageContaining("'" + first.toUpperCase(Locale.ROOT) + "'");
     assertThatThrownBy(() -> keys().drop("a", "12", true))
         .isInstanceOf(KeyNotFoundException.class)

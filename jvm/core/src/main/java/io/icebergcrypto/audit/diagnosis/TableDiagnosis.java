@@ -290,7 +290,7 @@ public final class TableDiagnosis {
             String.format(
                 "%s gives its files their lengths; the catalog property"
                     + " encryption.files-without-length=accept reads them as they are.",
-                SqlNames.call("repair_table", name, "yes => true")));
+                SqlNames.call("repair_table", name, "confirm => true")));
       }
     } catch (RuntimeException e) {
       addFailure("the key of its current manifest list cannot be read", e);

@@ -160,7 +160,7 @@ public record ExpectedFile(String table, String location, Long length) {
                     + " at its end",
                 location),
             "iceberg-rust wrote it, or another client that records no length; nothing says that it"
-                + " was changed. CALL <catalog>.system.repair_table(table => ..., yes => true)"
+                + " was changed. CALL <catalog>.system.repair_table(table => ..., confirm => true)"
                 + " gives the files of the current snapshot, and all manifest lists, their lengths."
                 + " To read such files as they are, set the catalog property"
                 + " encryption.files-without-length=accept."));

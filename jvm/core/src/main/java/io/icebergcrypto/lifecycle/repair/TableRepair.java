@@ -39,15 +39,15 @@ public record TableRepair(String table, List<Finding> findings) {
   /**
    * Looks at a table and, if that is wanted, repairs what can be repaired in one commit.
    *
-   * @param yes false: nothing is changed
+   * @param confirm false: nothing is changed
    * @throws NoSuchTableException when there is none
    * @throws NotSupportedException when it is not encrypted, and never was
    * @throws IcebergCryptoException the refusal of the commit; nothing was changed
    */
-  public static TableRepair run(EncryptedCatalog catalog, TableIdentifier identifier, boolean yes) {
+  public static TableRepair run(EncryptedCatalog catalog, TableIdentifier identifier, boolean confirm) {
     TableDiagnosis looked = TableDiagnosis.close(catalog, identifier);
     List<Finding> found = findings(catalog, identifier, looked);
-    if (yes && found.stream().anyMatch(Finding::repairable)) {
+    if (confirm && found.stream().anyMatch(Finding::repairable)) {
       List<Finding> before = found;
       try {
         catalog.context().mend(identifier, metadata -> repaired(metadata, looked, before));
@@ -140,16 +140,16 @@ public record TableRepair(String table, List<Finding> findings) {
     return findings.stream().allMatch(Finding::repaired);
   }
 
-  /** Whether all could be looked at. */
-  public boolean complete() {
-    return findings.stream().noneMatch(one -> one.kind() == Kind.UNCHECKED);
+  /** Whether something could not be looked at. */
+  public boolean unchecked() {
+    return findings.stream().anyMatch(one -> one.kind() == Kind.UNCHECKED);
   }
 
   /** The names and values for JSON. */
   public Map<String, Object> toMap() {
     Map<String, Object> values = new LinkedHashMap<>();
     values.put("table", table);
-    values.put("complete", complete());
+    values.put("unchecked", unchecked());
     values.put("findings", findings.stream().map(Finding::toMap).toList());
     return values;
   }

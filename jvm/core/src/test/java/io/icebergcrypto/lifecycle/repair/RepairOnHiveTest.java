@@ -59,7 +59,8 @@ class RepairOnHiveTest extends LakeFixture {
               set(catalog.loadTable(T), "encryption.data-key-length", "32");
             })
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("CALL lake.system.repair_table(table => 'lake.db.t', yes => true)");
+        .hasMessageContaining(
+            "CALL lake.system.repair_table(table => 'lake.db.t', confirm => true)");
     assertThat(TableRepair.run(catalog, T, true).ok()).isTrue();
     set(openStock().loadTable(T), "encryption.data-key-length", "many");
     List<Finding> left = TableRepair.run(catalog, T, true).findings(); // nobody can load it

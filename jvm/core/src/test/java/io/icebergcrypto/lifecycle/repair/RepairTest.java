@@ -184,7 +184,7 @@ class RepairTest extends LakeFixture {
     String before = metadata().metadataFileLocation();
     TableRepair done = repair(true);
     assertThat(done.findings()).isEmpty();
-    assertThat(done.toMap()).containsEntry("table", "lake.db.t").containsEntry("complete", true);
+    assertThat(done.toMap()).containsEntry("table", "lake.db.t").containsEntry("unchecked", false);
     assertThat(metadata().metadataFileLocation()).isEqualTo(before);
   }
 
@@ -195,7 +195,7 @@ class RepairTest extends LakeFixture {
     assertThatThrownBy(() -> TestLake.ids(open().loadTable(T)))
         .as("control")
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
+        .hasMessageContaining("system.repair_table(table => 'lake.db.t', confirm => true)");
     Finding finding = found(Kind.DATA_KEY_LENGTH);
     assertThat(finding.problem()).contains("'17'");
     assertThat(finding.hint()).contains("32");
@@ -219,7 +219,7 @@ class RepairTest extends LakeFixture {
     EncryptedCatalog strict = open(Map.of("encryption.plaintext-tables", "refuse"));
     assertThatThrownBy(() -> TestLake.append(open().loadTable(T), 2))
         .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("system.repair_table(table => 'lake.db.t', yes => true)");
+        .hasMessageContaining("system.repair_table(table => 'lake.db.t', confirm => true)");
     Finding finding = found(strict, Kind.KEY_ID_REMOVED);
     assertThat(finding.repairable()).isTrue();
     assertThat(finding.hint()).contains("'k1'", "Find out who", "verify");
@@ -421,7 +421,7 @@ class RepairTest extends LakeFixture {
     }
 
     TableRepair found = repair(new TestLake(backend, folder, silent).open(Map.of()), true);
-    assertThat(found.complete()).as("%s", found).isFalse();
+    assertThat(found.unchecked()).as("%s", found).isTrue();
     assertThat(found.ok()).isFalse();
   }
 

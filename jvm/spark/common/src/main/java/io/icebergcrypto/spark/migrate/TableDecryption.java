@@ -91,7 +91,7 @@ public final class TableDecryption {
   /**
    * Decrypts a table.
    *
-   * @param allowPlaintext has to be true
+   * @param confirm has to be true
    * @return what was done, for rows and JSON
    * @throws InvalidConfigurationException when it is not, or the catalog has encrypted tables only
    * @throws NotEncryptedException when it is not encrypted
@@ -101,7 +101,7 @@ public final class TableDecryption {
       SparkSession spark,
       EncryptedCatalog catalog,
       TableIdentifier identifier,
-      boolean allowPlaintext,
+      boolean confirm,
       Progress progress) {
     if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
       throw new NotSupportedException(
@@ -110,7 +110,7 @@ public final class TableDecryption {
           .inTable(catalog.context().fullName(identifier));
     }
 
-    check(catalog, table, allowPlaintext);
+    check(catalog, table, confirm);
     TableDecryption decryption = new TableDecryption(spark, catalog, identifier, table, progress);
     SparkContext context = spark.sparkContext();
     String before = context.getLocalProperty("spark.job.description");
@@ -136,7 +136,7 @@ public final class TableDecryption {
     }
   }
 
-  private static void check(EncryptedCatalog catalog, BaseTable table, boolean allowPlaintext) {
+  private static void check(EncryptedCatalog catalog, BaseTable table, boolean confirm) {
     Map<String, String> properties = table.operations().current().properties();
     String keyId = EncryptionProperties.keyId(properties);
     if (keyId == null) {
@@ -153,10 +153,10 @@ public final class TableDecryption {
           .inTable(table.name());
     }
 
-    if (!allowPlaintext) {
+    if (!confirm) {
       throw new InvalidConfigurationException(
               String.format("it is encrypted with '%s', and would be plaintext", keyId),
-              "Call decrypt_table with allow_plaintext => true if that is what you want. Streams"
+              "Call decrypt_table with confirm => true if that is what you want. Streams"
                   + " that read the table will need new checkpoints. Nothing was changed.")
           .inTable(table.name());
     }

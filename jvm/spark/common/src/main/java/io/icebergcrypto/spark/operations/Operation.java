@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.operations;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.spark.call.Parameter;
+import io.icebergcrypto.spark.table.TableNotFoundException;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -140,7 +141,8 @@ public final class Operation {
   /**
    * Does it; Spark loads the table again then.
    *
-   * @throws InvalidConfigurationException when there is no such table, or a value is missing
+   * @throws TableNotFoundException when there is no such table
+   * @throws InvalidConfigurationException when a value is missing
    */
   Answer run(Call call) {
     try {
@@ -152,7 +154,7 @@ public final class Operation {
         throw e;
       }
 
-      throw new InvalidConfigurationException(
+      throw new TableNotFoundException(
           String.format("nothing was done: Table %s does not exist", call.target().fullName()),
           "Give the name of a table, as in db.t. A view has no files.",
           e);

@@ -46,7 +46,7 @@ final class TableOperations {
           Operation.procedure(
               "decrypt_table",
               "Decrypts a table in place: its files are plaintext then",
-              "table STRING NOT NULL, allow_plaintext BOOLEAN",
+              "table STRING NOT NULL, confirm BOOLEAN",
               "table STRING NOT NULL, old_key_id STRING NOT NULL, files BIGINT NOT NULL, bytes"
                   + " BIGINT NOT NULL, committed BOOLEAN NOT NULL, message STRING NOT NULL",
               call ->
@@ -55,7 +55,7 @@ final class TableOperations {
                           call.spark(),
                           call.catalog(),
                           call.table(),
-                          call.flag("allow_plaintext"),
+                          call.flag("confirm"),
                           call.progress()))),
           Operation.procedure(
               "purge_plaintext",
@@ -85,13 +85,13 @@ final class TableOperations {
           Operation.procedure(
                   "repair_table",
                   "Says what is wrong with a table that cannot be used and, on request, repairs it",
-                  "table STRING NOT NULL, yes BOOLEAN",
+                  "table STRING NOT NULL, confirm BOOLEAN",
                   "kind STRING NOT NULL, problem STRING NOT NULL, consequence STRING NOT NULL,"
                       + " hint STRING NOT NULL, repairable BOOLEAN NOT NULL, repaired BOOLEAN"
                       + " NOT NULL",
                   call -> {
                     TableRepair done =
-                        TableRepair.run(call.catalog(), call.table(), call.flag("yes"));
+                        TableRepair.run(call.catalog(), call.table(), call.flag("confirm"));
                     return new Answer(
                         done.toMap(), done.findings().stream().map(Finding::toMap).toList());
                   })

@@ -37,13 +37,12 @@ final class ValueKeyOperations {
           Operation.procedure(
               "drop_value_key",
               "Drops an older version of a value key: nobody can decrypt what it encrypted",
-              "name STRING NOT NULL, version STRING NOT NULL, allow_loss BOOLEAN",
+              "name STRING NOT NULL, version STRING NOT NULL, confirm BOOLEAN",
               COLUMNS,
               call ->
                   rows(
                       keys(call)
-                          .drop(
-                              call.word("name"), call.word("version"), call.flag("allow_loss")))));
+                          .drop(call.word("name"), call.word("version"), call.flag("confirm")))));
 
   private ValueKeyOperations() {}
 

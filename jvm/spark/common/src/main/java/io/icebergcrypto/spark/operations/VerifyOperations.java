@@ -30,7 +30,7 @@ final class VerifyOperations {
 
   /** The parameters that {@link #options} reads. */
   private static final String OPTIONS =
-      "deep BOOLEAN, all_snapshots BOOLEAN, depth STRING, sample DOUBLE, seed BIGINT, strays"
+      "structure BOOLEAN, deep BOOLEAN, all_snapshots BOOLEAN, sample DOUBLE, seed BIGINT, strays"
           + " BOOLEAN, resume STRING";
 
   /**
@@ -91,15 +91,8 @@ final class VerifyOperations {
 
   /** The options of a verification, by the names of its parameters. */
   static VerifyOptions options(Call call) {
-    String depth = call.text("depth");
-    boolean deep = call.flag("deep");
-    if (deep && depth != null && Depth.of(depth) != Depth.DEEP) {
-      throw new InvalidConfigurationException(
-          String.format("deep => true, and depth => '%s'", depth), "Leave one of them out.");
-    }
-
     return new VerifyOptions(
-        deep ? Depth.DEEP : depth == null ? Depth.MAGIC : Depth.of(depth),
+        Depth.of(call.flag("structure"), call.flag("deep")),
         call.flag("all_snapshots"),
         call.share("sample", 1.0),
         call.number("seed", 0),

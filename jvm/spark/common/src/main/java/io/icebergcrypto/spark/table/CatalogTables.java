@@ -116,14 +116,15 @@ public final class CatalogTables {
   /**
    * Lists tables and views.
    *
-   * @throws InvalidConfigurationException when there is no such namespace
+   * @throws TableNotFoundException when there is no such namespace
    */
   public List<Listed> listed() {
     if (namespace.length > 0 && !exists(namespace)) {
-      throw new InvalidConfigurationException(
+      throw new TableNotFoundException(
           String.format(
               "Catalog %s has no namespace %s", catalog.name(), SqlNames.namespace(namespace)),
-          String.format("SHOW NAMESPACES IN %s lists them.", SqlNames.quoted(catalog.name())));
+          String.format("SHOW NAMESPACES IN %s lists them.", SqlNames.quoted(catalog.name())),
+          null);
     }
 
     List<Listed> found = new ArrayList<>();
@@ -156,8 +157,8 @@ public final class CatalogTables {
    *
    * @param listed what {@link #listed} found
    * @param names tables as in SQL; those without a catalog are of this one
-   * @throws InvalidConfigurationException when one of them is no table that was listed: a name that
-   *     is misspelt is not to pass for one that is left out
+   * @throws TableNotFoundException when one of them is no table that was listed: a name that is
+   *     misspelt is not to pass for one that is left out
    */
   public Selected without(List<Listed> listed, List<String> names) {
     Set<String> known = new HashSet<>();
@@ -180,7 +181,7 @@ public final class CatalogTables {
         left.stream().map(name -> new LeftOut(name, isEncrypted(name))).toList());
   }
 
-  private InvalidConfigurationException noTables(List<Listed> listed, List<String> unknown) {
+  private TableNotFoundException noTables(List<Listed> listed, List<String> unknown) {
     StringBuilder problem = new StringBuilder();
     problem.append(
         String.format(
@@ -189,12 +190,13 @@ public final class CatalogTables {
     listed.stream()
         .filter(one -> one.failure() != null)
         .forEach(one -> problem.append("; of ").append(one.name() + " " + one.failure()));
-    return new InvalidConfigurationException(
+    return new TableNotFoundException(
         problem.toString(),
         String.format(
             "Give full names of tables, as in %s.db.t. A view has no files, and need not be left"
                 + " out.",
-            SqlNames.quoted(catalog.name())));
+            SqlNames.quoted(catalog.name())),
+        null);
   }
 
   /** Whether a table has a key id, by its metadata; null when that cannot be had. */

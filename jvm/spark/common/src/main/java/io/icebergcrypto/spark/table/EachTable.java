@@ -116,8 +116,7 @@ public record EachTable<T>(
       }
 
       boolean isAbsent =
-          isCausedBy(NoSuchTableException.class, e)
-              || e instanceof IcebergCryptoException known && TableLoader.isAbsent(known);
+          isCausedBy(NoSuchTableException.class, e) || e instanceof TableNotFoundException;
       boolean isGone = isAbsent && !catalog.lists(name);
       return new Outcome<>(null, isGone ? null : Left.of(name, e), null);
     }

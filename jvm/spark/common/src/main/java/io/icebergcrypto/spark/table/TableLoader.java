@@ -15,15 +15,13 @@ import org.apache.spark.sql.connector.catalog.ViewCatalog;
 
 /** Loads the table that is to be verified, or says why there is none. */
 public final class TableLoader {
-  private static final String NONE = "There is no Iceberg table ";
-
   private TableLoader() {}
 
   /**
    * Loads a table as it is now.
    *
    * @param name the table as in SQL: {@code lake.db.t}
-   * @throws NotSupportedException when there is no Iceberg table of that name
+   * @throws TableNotFoundException when there is no Iceberg table of that name
    */
   public static BaseTable load(SparkSession spark, String name) {
     Table table;
@@ -69,7 +67,7 @@ public final class TableLoader {
     try {
       CatalogAndIdentifier found = TableNames.find(spark, name);
       if (found.catalog() instanceof ViewCatalog views && views.viewExists(found.identifier())) {
-        return new NotSupportedException(
+        return new TableNotFoundException(
             String.format("%s is a view, which has no files of its own", name),
             "Verify the tables that it reads.",
             e);
@@ -79,12 +77,10 @@ public final class TableLoader {
       if (found.catalog() instanceof SupportsNamespaces namespaces
           && namespace.length > 0
           && !namespaces.namespaceExists(namespace)) {
-        return new NotSupportedException(
+        return new TableNotFoundException(
             String.format(
-                NONE + "%s: catalog %s has no namespace %s",
-                name,
-                found.catalog().name(),
-                SqlNames.namespace(namespace)),
+                "There is no Iceberg table %s: catalog %s has no namespace %s",
+                name, found.catalog().name(), SqlNames.namespace(namespace)),
             "SHOW NAMESPACES IN " + SqlNames.quoted(found.catalog().name()) + " lists them.",
             e);
       }
@@ -95,13 +91,10 @@ public final class TableLoader {
     return notFound(name, e);
   }
 
-  /** Whether a table could not be loaded because there is none of its name, by what was said. */
-  public static boolean isAbsent(IcebergCryptoException e) {
-    return e instanceof NotSupportedException && e.problem().startsWith(NONE);
-  }
-
   private static IcebergCryptoException notFound(String name, Exception e) {
-    return new NotSupportedException(
-        NONE + name, "Give the name as in SQL, with its catalog: lake.db.t.", e);
+    return new TableNotFoundException(
+        "There is no Iceberg table " + name,
+        "Give the name as in SQL, with its catalog: lake.db.t.",
+        e);
   }
 }

@@ -1,7 +1,6 @@
 package io.icebergcrypto.spark.table;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.spark.call.ScalaLists;
 import java.util.List;
 import java.util.Set;
@@ -25,7 +24,7 @@ public final class TableNames {
    * The catalog and the table that a name means; whether there is one is not looked at.
    *
    * @param name the table as in SQL: {@code lake.db.t}
-   * @throws NotSupportedException when it is not the name of a table
+   * @throws InvalidConfigurationException when it is not the name of a table
    * @throws InvalidConfigurationException when it begins with what is neither a catalog nor, in the
    *     current one, a namespace
    */
@@ -95,7 +94,7 @@ public final class TableNames {
     try {
       return parsed(spark, name);
     } catch (ParseException e) {
-      throw new NotSupportedException(
+      throw new InvalidConfigurationException(
           String.format("Not the name of a table: %s", name),
           "Give the name as in SQL, with its catalog: lake.db.t.",
           e);

@@ -1,9 +1,6 @@
 package io.icebergcrypto.spark.verify;
 
-import io.icebergcrypto.InvalidConfigurationException;
-import java.util.Arrays;
 import java.util.Locale;
-import java.util.stream.Collectors;
 
 /** How much of each file a verification reads. Each depth includes those before it. */
 public enum Depth {
@@ -14,27 +11,12 @@ public enum Depth {
   /** Every byte: the authentication tag of each block or Parquet module. */
   DEEP;
 
-  /**
-   * The depth of this name, in any case.
-   *
-   * @throws InvalidConfigurationException when there is none; lists all
-   */
-  public static Depth of(String name) {
-    return Arrays.stream(values())
-        .filter(depth -> depth.label().equalsIgnoreCase(name))
-        .findFirst()
-        .orElseThrow(
-            () ->
-                new InvalidConfigurationException(
-                    String.format("There is no depth '%s'", name),
-                    "Give one of "
-                        + Arrays.stream(values())
-                            .map(Depth::label)
-                            .collect(Collectors.joining(", "))
-                        + "."));
+  /** The depth that two flags ask for; the deeper one includes the other. */
+  public static Depth of(boolean structure, boolean deep) {
+    return deep ? DEEP : structure ? STRUCTURE : MAGIC;
   }
 
-  /** The name in lower case, as users give it. */
+  /** The name in lower case, as reports have it. */
   public String label() {
     return name().toLowerCase(Locale.ROOT);
   }

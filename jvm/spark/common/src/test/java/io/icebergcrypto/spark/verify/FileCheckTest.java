@@ -15,7 +15,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.ProblemCode;
@@ -52,14 +51,11 @@ class FileCheckTest {
   private static final FileResult FINE = new FileResult(FileMagic.AGS1, 1, 1, null);
 
   @Test
-  void depthsByName() {
-    assertThat(Depth.of("Deep")).isEqualTo(Depth.DEEP);
-    assertThat(Depth.of("magic")).isEqualTo(Depth.MAGIC);
-    assertThatThrownBy(() -> Depth.of("deeper"))
-        .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("no depth 'deeper'")
-        .hasMessageContaining("magic, structure, deep");
-    assertThatThrownBy(() -> Depth.of(null)).isInstanceOf(InvalidConfigurationException.class);
+  void depthsByFlags() {
+    assertThat(Depth.of(false, false)).isEqualTo(Depth.MAGIC);
+    assertThat(Depth.of(true, false)).isEqualTo(Depth.STRUCTURE);
+    assertThat(Depth.of(false, true)).isEqualTo(Depth.DEEP);
+    assertThat(Depth.of(true, true)).isEqualTo(Depth.DEEP);
   }
 
   @ParameterizedTest

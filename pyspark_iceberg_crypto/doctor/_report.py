@@ -1,0 +1,128 @@
+"""What stands between a session and its master keys, as data and as text."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pyspark_iceberg_crypto.doctor._tables import DoctorTablesReport
+from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED
+from pyspark_iceberg_crypto.reports._report import Report
+
+
+class Status(str, Enum):
+    """How a step went."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+    NOT_REACHED = "not reached"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the examination.
+
+    Attributes:
+        name: what was looked at.
+        status: how it went.
+        detail: what was found, or what is wrong.
+        hint: how to mend it; empty when there is nothing to mend.
+        key_id: the master key that was tried; None where it is not about one key.
+    """
+
+    name: str
+    status: Status
+    detail: str = ""
+    hint: str = ""
+    key_id: str | None = None
+
+
+@dataclass(frozen=True)
+class DoctorReport(Report):
+    """What was found on the way to the master keys, and on tables. It prints as text.
+
+    Attributes:
+        catalog: the catalog that was examined.
+        steps: each step, in order.
+        tables: what was found on tables; None when none were asked for.
+    """
+
+    catalog: str
+    steps: list[Step]
+    tables: DoctorTablesReport | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether all was examined, no step failed, a key made the round trip, and no table needs repair."""
+        return self.exit_code == OK
+
+    @property
+    def exit_code(self) -> int:
+        """0 it is ok, 1 a step failed or a table needs repair, 2 something could not be examined."""
+        known = {step.status for step in self.steps}
+        codes = {OK if self.tables is None else self.tables.exit_code}
+        if Status.FAILED in known or PROBLEM in codes:
+            return PROBLEM
+        return UNCHECKED if Status.NOT_REACHED in known or UNCHECKED in codes else OK
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        steps = [{**asdict(step), "status": step.status.value} for step in self.steps]
+        told = {"ok": self.ok, "catalog": self.catalog, "steps": steps}
+        return told if self.tables is None else {**told, "tables": self.tables.to_dict()}
+
+
+_MARKS = {
+    Status.OK: ("✓", "green"),
+    Status.WARNING: ("!", "yellow"),
+    Status.FAILED: ("✗", "red"),
+    Status.NOT_REACHED: ("-", "dim"),
+}
+
+
+@_terminal.layout.register
+def _(found: DoctorReport) -> RenderableType:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("", "step", "master key", "", "found"):
+        table.add_column(column, overflow="fold")
+    key_id = None
+    for step in found.steps:
+        is_next_key = step.key_id != key_id
+        if is_next_key:
+            table.add_section()
+            key_id = step.key_id
+        mark, style = _MARKS[step.status]
+        told = Text(step.detail)
+        if step.hint:
+            told.append("\nhint: " if step.detail else "hint: ", "yellow").append(step.hint)
+        shown_key = Text(key_id or "" if is_next_key else "", "bold")
+        status = Text(step.status.value, style)
+        table.add_row(Text(mark, style), Text(step.name), shown_key, status, told)
+    parts: list[RenderableType] = [table, _verdict(found)]
+    return Group(
+        *parts, *(["", _terminal.layout(found.tables)] if found.tables is not None else [])
+    )
+
+
+def _verdict(found: DoctorReport) -> Text:
+    failed = [step for step in found.steps if step.status is Status.FAILED]
+    if failed:
+        names = ", ".join(dict.fromkeys(map(_place, failed)))
+        return Text(f"✗ {found.catalog} cannot use its master keys: {names} failed", "bold red")
+    if any(step.status is Status.NOT_REACHED for step in found.steps):
+        return Text(f"- {found.catalog} has no fault so far; not everything was checked", "bold")
+    keys = dict.fromkeys(step.key_id for step in found.steps if step.key_id is not None)
+    names = ", ".join(map(repr, keys))
+    return Text(f"✓ {found.catalog} can use {names}", "bold green")
+
+
+def _place(step: Step) -> str:
+    return f"{step.name} of {step.key_id!r}" if step.key_id else step.name
