@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from doubles.azure_keys import (
-    DAY,
     Json,
     Key,
     RefusedError,
@@ -195,39 +194,6 @@ class _Call:
     def get(self, name: str, version: str) -> Json:
         return self.bundle(*self.pair(name, version))
 
-    def update(self, name: str, version: str) -> Json:
-        key, found = self.pair(name, version)
-        for attribute in ("enabled", "nbf", "exp"):
-            if attribute in self.body.get("attributes", {}):
-                setattr(found, attribute, self.body["attributes"][attribute])
-        found.ops = self.body.get("key_ops") or found.ops
-        return self.bundle(key, found)
-
-    def delete(self, name: str) -> Json:
-        key = self.key(name)
-        key.deleted = int(time.time())
-        return self.deleted(name)
-
-    def deleted(self, name: str) -> Json:
-        key = self.double.keys.get((self.vault, name))
-        if key is None or key.deleted is None:
-            raise not_found(name)
-        return self.bundle(key, key.current) | {
-            "recoveryId": f"https://{self.host}/deletedkeys/{name}",
-            "deletedDate": key.deleted,
-            "scheduledPurgeDate": key.deleted + 90 * DAY,
-        }
-
-    def recover(self, name: str) -> Json:
-        self.deleted(name)
-        self.double.keys[self.vault, name].deleted = None
-        return self.get(name, "")
-
-    def purge(self, name: str) -> Json:
-        self.deleted(name)
-        del self.double.keys[self.vault, name]
-        return {}
-
     def list_keys(self) -> Json:
         found = [
             (self.kid(key), key.current)
@@ -284,11 +250,6 @@ _ROUTES: list[tuple[str, str, str, Callable[..., Json]]] = [
     ("GET", r"/keys", "list", _Call.list_keys),
     ("GET", rf"{_KEY}/versions", "list", _Call.list_versions),
     ("GET", rf"{_KEY}(?:/{_VERSION})?", "get", _Call.get),
-    ("PATCH", rf"{_KEY}(?:/{_VERSION})?", "update", _Call.update),
-    ("DELETE", _KEY, "delete", _Call.delete),
-    ("GET", rf"/deletedkeys/{_NAME}", "get", _Call.deleted),
-    ("POST", rf"/deletedkeys/{_NAME}/recover", "recover", _Call.recover),
-    ("DELETE", rf"/deletedkeys/{_NAME}", "purge", _Call.purge),
 ]
 
 
@@ -319,7 +280,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815
+    do_GET = do_POST = _handle  # noqa: N815
 
     def _answer(self, body: bytes) -> tuple[int, dict[str, str], Any]:
         parts = urlsplit(self.path)

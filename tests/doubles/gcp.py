@@ -18,7 +18,6 @@ from doubles.gcp_keys import (
     ENCRYPT_DECRYPT,
     LEVELS,
     PURPOSES,
-    STATES,
     Json,
     Key,
     RefusedError,
@@ -174,12 +173,6 @@ class GcpKmsDouble:
     def get_version(self, query: Json, body: Json, key: str, number: str) -> Json:
         return self.key(key).version(number).json()
 
-    def patch_version(self, query: Json, body: Json, key: str, number: str) -> Json:
-        return self._to(key, number, enum(STATES, body.get("state"), "ENABLED"))
-
-    def destroy_version(self, query: Json, body: Json, key: str, number: str) -> Json:
-        return self._to(key, number, "DESTROY_SCHEDULED")
-
     def update_primary(self, query: Json, body: Json, key: str) -> Json:
         found = self.key(key)
         found.require_purpose()
@@ -220,11 +213,6 @@ class GcpKmsDouble:
     def version(self, key: str, number: int = 1) -> Version:
         return self.keys[key].versions[number]
 
-    def _to(self, key: str, number: str, state: str) -> Json:
-        version = self.key(key).version(number)
-        version.state = state
-        return version.json()
-
 
 _ROUTES = (
     ("POST", r"/v1/(?P<parent>projects/[^/]+/locations/[^/]+)/keyRings", GcpKmsDouble.create_ring),
@@ -235,8 +223,6 @@ _ROUTES = (
     ("POST", rf"/v1/{_KEY}/cryptoKeyVersions", GcpKmsDouble.create_version),
     ("GET", rf"/v1/{_KEY}/cryptoKeyVersions", GcpKmsDouble.list_versions),
     ("GET", rf"/v1/{_KEY}{_VERSION}", GcpKmsDouble.get_version),
-    ("PATCH", rf"/v1/{_KEY}{_VERSION}", GcpKmsDouble.patch_version),
-    ("POST", rf"/v1/{_KEY}{_VERSION}:destroy", GcpKmsDouble.destroy_version),
     ("POST", rf"/v1/{_KEY}:updatePrimaryVersion", GcpKmsDouble.update_primary),
     ("POST", rf"/v1/{_KEY}(?:{_VERSION})?:encrypt", GcpKmsDouble.encrypt),
     ("POST", rf"/v1/{_KEY}:decrypt", GcpKmsDouble.decrypt),
@@ -252,8 +238,6 @@ _PERMISSIONS = (
     (r"POST .*/cryptoKeyVersions", "cloudkms.cryptoKeyVersions.create"),
     (r"GET .*/cryptoKeyVersions", "cloudkms.cryptoKeyVersions.list"),
     (r"GET .*/cryptoKeyVersions/\d+", "cloudkms.cryptoKeyVersions.get"),
-    (r"PATCH .*", "cloudkms.cryptoKeyVersions.update"),
-    (r".*:destroy", "cloudkms.cryptoKeyVersions.destroy"),
     (r".*:encrypt", "cloudkms.cryptoKeyVersions.useToEncrypt"),
     (r".*:decrypt", "cloudkms.cryptoKeyVersions.useToDecrypt"),
 )
@@ -278,7 +262,7 @@ class _Handler(BaseHTTPRequestHandler):
         except (RefusedError, LoginRefusedError) as refused:
             self._send(refused.code, refused.body)
 
-    do_GET = do_POST = do_PATCH = _handle  # noqa: N815
+    do_GET = do_POST = _handle  # noqa: N815
 
     def _answer(self, path: str, query: dict[str, str], raw: bytes) -> tuple[int, Json | None]:
         double, login = self.double, self.double.login

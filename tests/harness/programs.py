@@ -1,5 +1,6 @@
 """Programs in a process of their own: one run as its user would, servers ended."""
 
+import json
 import os
 import socket
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.jars import ROOT, SPARK_JARS
+from harness.steps import SEEN
 
 START_SECONDS = 60
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for JVMs that live for seconds
@@ -55,6 +57,44 @@ def run(
     )
     assert done.returncode == expect, done.stdout[-4000:] + done.stderr[-8000:]
     return done.stdout
+
+
+def seen_by(
+    program: Path,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    /,
+    *,
+    errors: Path | None = None,
+    timeout: float = 400,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Runs a program that tells what it saw (harness.steps).
+
+    Args:
+        errors: gets its standard error.
+        settings: what it is given; of which `conf` configures its session.
+    """
+    places = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    command = [sys.executable, str(program)]
+    if errors:
+        command = ["bash", "-c", f'exec "$@" 2> {errors}', "-", *command]
+    printed = run(
+        command,
+        cwd,
+        {**places, **(environment or {})},
+        given=json.dumps(settings),
+        timeout=timeout,
+    )
+    line = next(line for line in printed.splitlines() if line.startswith(SEEN))
+    return dict(json.loads(line.removeprefix(SEEN)))
+
+
+def outcome(seen: Mapping[str, Any], step: str) -> Any:
+    """What a step of a program saw; fails with its error."""
+    found = seen[step]
+    assert not (isinstance(found, dict) and "error" in found), found["error"]
+    return found
 
 
 def start_spark(

@@ -1,18 +1,13 @@
-"""What test_kryo.py runs on a local-cluster with Kryo: all that this project has run on executors.
+"""What test_kryo.py runs on a local-cluster with Kryo: all that this project has run on executors."""
 
-Reads its settings as JSON from standard input and writes each step's outcome as JSON to standard output.
-"""
-
-import json
 import os
 import shutil
-import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.steps import given, seen, tell
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
@@ -21,18 +16,15 @@ T = "lake.db.t"
 
 
 def main() -> None:
-    settings = json.load(sys.stdin)
-    builder = SparkSession.builder.appName("iceberg-crypto Kryo test")
-    for key, value in settings["conf"].items():
-        builder = builder.config(key, value)
+    settings, builder = given()
     work = Work(builder.getOrCreate(), Path(settings["folder"]), settings["mode"])
-    seen = work.done()
+    found = seen(work.steps())
     work.spark.stop()
-    sys.stdout.write("SEEN " + json.dumps(seen) + "\n")
+    tell(found)
 
 
 class Work:
-    """The steps, each of which is told apart: what it saw, or its error."""
+    """The steps, each of which is told apart."""
 
     def __init__(self, spark: SparkSession, folder: Path, mode: str) -> None:
         self.spark = spark
@@ -41,27 +33,12 @@ class Work:
             f", 'write.{what}.mode'='{mode}'" for what in ("delete", "update", "merge")
         )
 
-    def done(self) -> dict[str, Any]:
-        steps: list[Callable[[], Any]] = [
+    def steps(self) -> list[Callable[[], Any]]:
+        return [
             *(self.write, self.change, self.avro, self.metadata_tables, self.statistics),
-            *(
-                self.compact,
-                self.manifests,
-                self.stream,
-                self.verified,
-                self.copied,
-                self.planted,
-                self.tampered,
-            ),
-            *(self.forged_list, self.no_kms, self.expire, self.orphans, self.purge),
+            *(self.compact, self.manifests, self.stream, self.verified, self.copied, self.planted),
+            *(self.tampered, self.forged_list, self.no_kms, self.expire, self.orphans, self.purge),
         ]
-        seen = {}
-        for step in steps:
-            try:
-                seen[step.__name__] = step()
-            except Exception:  # noqa: BLE001 (told by the step's test)
-                seen[step.__name__] = {"error": traceback.format_exc()}
-        return seen
 
     def sql(self, statement: str) -> list[Any]:
         return self.spark.sql(statement).collect()

@@ -46,9 +46,12 @@ def test_hive_without_locks(hive: Lake) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.catalogs("hive", "jdbc")
+@pytest.mark.nightly
 def test_concurrent_writers_lose_nothing(lake: Lake) -> None:
-    """Every conflict is retried on the other's commit: no row is lost, and no key of a manifest list."""
+    """Every conflict is retried on the other's commit: no row is lost, and no key of a manifest list.
+
+    By day, WritersTest has it.
+    """
     table = lake.create(commit_retry_num__retries="50", commit_retry_min__wait__ms="10")
 
     def write(writer: int) -> None:

@@ -14,7 +14,7 @@ from harness.jars import ROOT
 from harness.lake import Lake
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import verify_table
+from pyspark_iceberg_crypto import encryption_keys, verify_table
 
 FUTURE = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
 
@@ -42,6 +42,8 @@ def test_expire_snapshots_deletes_files(lake: Lake) -> None:
     assert len([path for path in gone if path.name.startswith("snap-")]) == 3
     assert lake.ids(table) == [9]
     assert len(snapshots(lake, table)) == 1
+    kinds = [key.kind for key in encryption_keys(lake.spark, table).rows]
+    assert kinds == ["master", "kek", "manifest list"], "keys go with their snapshots"
 
 
 def test_java_expire_snapshots_deletes_files(lake: Lake) -> None:
@@ -62,32 +64,6 @@ def test_java_expire_snapshots_deletes_files(lake: Lake) -> None:
     assert (len(before), len(after)) == (3, 2)
     lake.sql(f"REFRESH TABLE {table}")
     assert lake.ids(table) == [9, 10]
-
-
-def test_keys_of_expired_snapshots_go(lake: Lake) -> None:
-    """Sixty commits, expired to one snapshot, leave its key and the KEK, and no insert brings one back."""
-    table = lake.create()
-    lake.insert(table, [1])
-    jvm = lake.spark._jvm
-    assert jvm is not None
-
-    def loaded() -> Any:
-        session = lake.spark._jsparkSession
-        return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, table)
-
-    def keys() -> int:
-        return len(list(loaded().operations().refresh().encryptionKeys()))
-
-    java = loaded()
-    for _ in range(60):
-        java.newFastAppend().commit()
-    assert keys() == 62
-    lake.call("expire_snapshots", arguments=f"{FUTURE}, retain_last => 1")
-    assert keys() == 2
-    lake.insert(table, [2])
-    assert keys() == 3
-    lake.sql(f"REFRESH TABLE {table}")
-    assert lake.ids(table) == [1, 2]
 
 
 def test_remove_orphan_files_keeps_what_is_reachable(lake: Lake) -> None:

@@ -75,17 +75,6 @@ def test_wrapped_key_is_a_header_and_vaults_ciphertext(
     assert base64.b64decode(answer["data"]["plaintext"]) == DEK
 
 
-def test_rotation_in_vault_leaves_older_keys_readable(
-    vault: VaultServer, client: Client, key: str
-) -> None:
-    first = client.wrap(DEK, key)
-    for _ in range(2):
-        vault.rotate_key(key)
-    newer = client.wrap(DEK, key)
-    assert newer.startswith(HEADER + (3).to_bytes(4, "big") + b"vault:v3:")
-    assert client.unwrap(first, key) == client.unwrap(newer, key) == DEK
-
-
 def test_version_below_the_minimum(vault: VaultServer, client: Client, key: str) -> None:
     old = client.wrap(DEK, key)
     vault.rotate_key(key)
@@ -133,16 +122,6 @@ def test_blob_shown_under_another_name(vault: VaultServer, client: Client, key: 
     assert (status, answer["errors"]) == (400, ["cipher: message authentication failed"])
 
 
-def test_missing_key_when_another_is_in_use(
-    jvm: Jvm, vault: VaultServer, login: Login, key: str
-) -> None:
-    client = jvm.client(login(vault.driver_policy(key, "missing")), raw=True)
-    client.wrap(DEK, key)
-    with pytest.raises(KeyNotFoundError) as raised:
-        client.wrap(DEK, "missing")
-    problem(raised, vault, "missing", "has no key")
-
-
 @pytest.mark.parametrize("first", [True, False], ids=["first call", "later call"])
 def test_no_login_creates_a_key_by_wrapping(
     jvm: Jvm, vault: VaultServer, login: Login, key: str, first: bool
@@ -172,15 +151,6 @@ def test_vault_would_have_created_it(vault: VaultServer) -> None:
         400,
         ["key type ecdsa-p256 not supported for this operation"],
     )
-
-
-def test_key_deleted_and_made_again(vault: VaultServer, client: Client, key: str) -> None:
-    blob = client.wrap(DEK, key)
-    vault.delete_key(key)
-    vault.make_key(key)
-    with pytest.raises(BadWrappedKeyError) as raised:
-        client.unwrap(blob, key)
-    problem(raised, vault, key, "deleted and made again")
 
 
 @pytest.mark.parametrize(

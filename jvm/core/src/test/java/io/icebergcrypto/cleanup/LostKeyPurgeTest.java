@@ -12,6 +12,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
@@ -403,7 +404,7 @@ class LostKeyPurgeTest extends LakeFixture {
   void aKmsThatDoesNotAnswerIsNoLostKey() throws IOException {
     Table table = create("t", Map.of());
     String retry = "encryption.kms.retry.max-attempts";
-    Map<String, String> kms = Map.of("encryption.kms-impl", Down.class.getName(), retry, "1");
+    Map<String, String> kms = Map.of("encryption.kms-impl", DownKms.class.getName(), retry, "1");
     try (EncryptedCatalog down = withKms(kms)) {
       assertThatThrownBy(() -> down.purgeWithoutKey(T))
           .isInstanceOf(KmsUnavailableException.class)
@@ -420,16 +421,6 @@ class LostKeyPurgeTest extends LakeFixture {
     @Override
     protected RuntimeException failure() {
       return new AccessDeniedException("not for you", "Ask.");
-    }
-  }
-
-  /** A KMS that does not answer. */
-  public static final class Down extends FailingKms {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    protected RuntimeException failure() {
-      return new KmsUnavailableException("no answer", "Wait.");
     }
   }
 

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.Gson;
-import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.metadata.KeyEntries;
+import io.icebergcrypto.testing.PlainKms;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -341,22 +341,14 @@ class TableEncryptionManagerTest {
     }
   }
 
-  /** Wraps a key as it is. */
-  private static class OpenKms implements KeyManagementClient {
+  /** Counts. */
+  private static class OpenKms extends PlainKms {
     private static final long serialVersionUID = 1L;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      return ByteBuffer.wrap(KeyCache.copyOf(key)); // who made the key overwrites it
-    }
 
     @Override
     public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
       UNWRAPPED.incrementAndGet();
-      return wrappedKey.duplicate();
+      return super.unwrapKey(wrappedKey, wrappingKeyId);
     }
-
-    @Override
-    public void initialize(Map<String, String> properties) {}
   }
 }

@@ -7,6 +7,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.testing.NoKms;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.EOFException;

@@ -13,6 +13,7 @@ import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.testing.PlainKms;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -84,21 +85,13 @@ class CachingKmsClientTest {
   }
 
   /** A double of a KMS that gives back another key than it was given. */
-  public static final class MixingKms implements KeyManagementClient {
+  public static final class MixingKms extends PlainKms {
     private static final long serialVersionUID = 1L;
 
     @Override
     public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
       return ByteBuffer.allocate(key.remaining());
     }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      return wrappedKey;
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {}
   }
 
   private static CachingKmsClient client(long ttlMs) {

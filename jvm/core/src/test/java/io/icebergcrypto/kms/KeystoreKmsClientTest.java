@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.blob.WrappedKey;
@@ -26,6 +27,7 @@ import java.security.GeneralSecurityException;
 import java.security.KeyStore;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import javax.crypto.spec.SecretKeySpec;
 import org.junit.jupiter.api.BeforeEach;
@@ -254,7 +256,8 @@ class KeystoreKmsClientTest {
       chmod(file, permissions);
       assertThatThrownBy(this::client)
           .isInstanceOf(InvalidConfigurationException.class)
-          .hasMessageContaining("chmod 600 " + file);
+          .hasMessageContaining("chmod 600 " + file)
+          .hasMessageContaining("encryption.kms.keystore.");
       chmod(file, "r--------");
     }
 
@@ -332,15 +335,28 @@ class KeystoreKmsClientTest {
 
   @Test
   void whatIsWrongWithTheConfigurationIsSaid() throws IOException {
-    assertRefused(Map.of("encryption.kms.keystore.path", ""), "encryption.kms.keystore.path");
+    String path = "encryption.kms.keystore.path";
+    assertRefused(Map.of(path, ""), path + " is missing");
+    assertRefused(Map.of(path, " "), path + " is empty");
+    assertRefused(Map.of(path, "a\0b"), "cannot be a path");
     assertRefused(
-        Map.of("encryption.kms.keystore.path", folder.resolve("none.p12").toString()),
-        "does not exist");
-    Files.writeString(folder.resolve("garbage"), "not a keystore");
-    chmod(folder.resolve("garbage"), "rw-------");
-    assertRefused(
-        Map.of("encryption.kms.keystore.path", folder.resolve("garbage").toString()),
-        "is not a PKCS12 keystore");
+        Map.of(path, folder.resolve("none.p12").toString()), "none.p12", "does not exist");
+    byte[] whole = Files.readAllBytes(keystore.path());
+    for (byte[] bad :
+        List.of("junk".repeat(99).getBytes(), Arrays.copyOf(whole, whole.length - 200))) {
+      Files.write(folder.resolve("garbage"), bad);
+      chmod(folder.resolve("garbage"), "rw-------");
+      assertRefused(
+          Map.of(path, folder.resolve("garbage").toString()),
+          "garbage",
+          "is not a PKCS12 keystore");
+    }
+
+    Path inside = Files.createDirectory(folder.resolve("inside"));
+    chmod(inside, "rwx------");
+    assertThatThrownBy(() -> client(Map.of(path, inside.toString())))
+        .isInstanceOf(KmsUnavailableException.class)
+        .hasMessageContaining("cannot be read");
     assertRefused(Map.of("encryption.kms.keystore.password-file", ""), "Neither");
     assertRefused(Map.of("encryption.kms.keystore.password-env", "SOME"), "both set");
     assertRefused(
@@ -351,10 +367,10 @@ class KeystoreKmsClientTest {
     assertRefused(Map.of("encryption.kms.keystore.password", "secret"), "would show a secret");
   }
 
-  private void assertRefused(Map<String, String> change, String message) {
+  private void assertRefused(Map<String, String> change, String... words) {
     assertThatThrownBy(() -> client(change))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining(message)
+        .hasMessageContainingAll(words)
         .hasMessageContaining("hint: ");
   }
 

@@ -9,7 +9,6 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
-import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.EncryptionKeys;
 import io.icebergcrypto.audit.MasterKeyUse;
@@ -17,21 +16,20 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.FailingKms;
+import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.PlainKms;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.Closeable;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -42,36 +40,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @EnumSource(names = {"HIVE", "HADOOP"}) // JDBC by test_rotation.py
 class OtherKmsTest extends LakeFixture {
   private TestKeystore other;
-
-  /** A KMS with which anybody can wrap, as with RSA. */
-  public static final class AnybodyWraps implements KeyManagementClient {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String keyId) {
-      return key.duplicate();
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrapped, String keyId) {
-      return wrapped.duplicate();
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {
-      // nothing to set
-    }
-  }
-
-  /** A KMS that is switched off. */
-  public static final class SwitchedOff extends FailingKms {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    protected RuntimeException failure() {
-      return new KmsUnavailableException("it is switched off", "Switch it on.");
-    }
-  }
 
   @BeforeEach
   void makeOtherKeystore() throws IOException {
@@ -151,7 +119,7 @@ class OtherKmsTest extends LakeFixture {
     Map<String, String> off =
         Map.of(
             "encryption.kms-impl",
-            SwitchedOff.class.getName(),
+            DownKms.class.getName(),
             "encryption.kms.retry.max-attempts",
             "1");
     try (EncryptedCatalog moved = lake.open(other.properties());
@@ -195,7 +163,7 @@ class OtherKmsTest extends LakeFixture {
         .isInstanceOf(BadWrappedKeyException.class)
         .hasMessageContaining("lake.db.t");
     if (backend == Backend.HADOOP) {
-      Map<String, String> anybodys = Map.of("encryption.kms-impl", AnybodyWraps.class.getName());
+      Map<String, String> anybodys = Map.of("encryption.kms-impl", PlainKms.class.getName());
       EncryptedCatalog former = new TestLake(backend, folder, anybodys).open(Map.of());
       assertThatThrownBy(() -> MasterKeyRotation.run(moved, T, "k3", former.kms(), false))
           .isInstanceOf(InvalidConfigurationException.class)

@@ -9,7 +9,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /** A double of a KMS: it wraps without a secret, and fails or lies when it is told to. */
-public final class XorKms implements KeyManagementClient {
+public class XorKms implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 
   /** A key that is none of what anybody wrapped. */

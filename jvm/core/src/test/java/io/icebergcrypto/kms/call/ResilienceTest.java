@@ -10,6 +10,7 @@ import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.testing.PlainKms;
 import java.io.InterruptedIOException;
 import java.net.ConnectException;
 import java.net.SocketTimeoutException;
@@ -59,22 +60,12 @@ class ResilienceTest {
   }
 
   /** A double of a KMS that logs in at once, with a token that no header may have. */
-  public static final class NoStart implements KeyManagementClient {
+  public static final class NoStart extends PlainKms {
     private static final long serialVersionUID = 1L;
 
     @Override
     public void initialize(Map<String, String> properties) {
       throw new IllegalArgumentException("invalid header value: s.secret");
-    }
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      throw new AssertionError("it did not start");
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      throw new AssertionError("it did not start");
     }
   }
 

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
@@ -22,7 +21,7 @@ import io.icebergcrypto.lifecycle.repair.Defect.Kind;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.FailingKms;
+import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestKeystore;
@@ -66,16 +65,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"REST", "HADOOP"}) // the others: RepairOnHiveTest, test_repair.py
 class RepairTest extends LakeFixture {
-  /** A KMS that does not answer. */
-  public static final class SilentKms extends FailingKms {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    protected RuntimeException failure() {
-      return new KmsUnavailableException("no answer", "Wait.");
-    }
-  }
-
   private EncryptedCatalog usual;
 
   private EncryptedCatalog open() throws IOException {
@@ -414,7 +403,7 @@ class RepairTest extends LakeFixture {
     assertNotMended(fresh, Kind.KEY_UNUSABLE);
     Map<String, String> silent =
         Map.of(
-            "encryption.kms-impl", SilentKms.class.getName(),
+            "encryption.kms-impl", DownKms.class.getName(),
             "encryption.kms.retry.max-attempts", "1",
             "encryption.metadata-authentication", "off");
     if (backend == Backend.REST) {
