@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.files import changed, flipped
 from harness.steps import given, seen, tell
 from pyspark.sql import SparkSession
 
@@ -158,14 +159,14 @@ class Work:
     def planted(self) -> Any:
         """Two plaintext files in the place of encrypted ones: named, and no other."""
         victims = self.data_files("a")[:2]
-        with replaced(victims[0], b"Obj\x01 plaintext"), replaced(victims[1], b"PAR1 plaintext"):
+        with changed({victims[0]: b"Obj\x01 plaintext", victims[1]: b"PAR1 plaintext"}):
             found = self.problems("lake.db.a")
         return {"found": found, "planted": sorted(str(victim) for victim in victims)}
 
     def tampered(self) -> Any:
         """A data file changed under Parquet: the error names the table and the file."""
         victim = self.data_files("t", ".parquet")[-1]
-        with replaced(victim, flipped(victim)):
+        with changed({victim: flipped(victim.read_bytes(), 60)}):
             try:
                 self.ids()
             except Exception as error:  # noqa: BLE001 (its text is what is looked at)
@@ -176,7 +177,7 @@ class Work:
         """A manifest changed: a finding about the table, by an exception that travelled from an executor."""
         table = self.folder / "warehouse" / "db" / "a" / "metadata"
         (victim,) = (path for path in table.glob("*-m0.avro"))
-        with replaced(victim, flipped(victim)):
+        with changed({victim: flipped(victim.read_bytes(), 60)}):
             return {"found": self.problems("lake.db.a"), "victim": victim.name}
 
     def no_kms(self) -> Any:
@@ -235,11 +236,6 @@ class Work:
             return sorted(f"{p.kind} {p.path} {p.problem}" for p in report.problems)
 
 
-def flipped(path: Path) -> bytes:
-    whole = path.read_bytes()
-    return whole[:60] + bytes([whole[60] ^ 1]) + whole[61:]
-
-
 @contextmanager
 def replaced_folder(folder: Path, by: Path) -> Iterator[None]:
     """The folder is elsewhere for a while."""
@@ -248,17 +244,6 @@ def replaced_folder(folder: Path, by: Path) -> Iterator[None]:
         yield
     finally:
         by.rename(folder)
-
-
-@contextmanager
-def replaced(path: Path, content: bytes) -> Iterator[None]:
-    before = path.read_bytes()
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    path.write_bytes(content)
-    try:
-        yield
-    finally:
-        path.write_bytes(before)
 
 
 if __name__ == "__main__":

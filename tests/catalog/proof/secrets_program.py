@@ -10,6 +10,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from harness.files import change, flipped
 from harness.steps import given, tell
 from pyspark.sql import SparkSession
 
@@ -76,8 +77,7 @@ def work(spark: SparkSession, table: str, shown: dict[str, str]) -> None:
     for location in (*files, lists[-1]):
         path = Path(location.removeprefix("file:"))
         whole = path.read_bytes()
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's, which notices first
-        path.write_bytes(whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
+        change(path, flipped(whole, 60))
         shown[f"error of {path.name}"] = error(spark, table)
         shown[f"verify {path.name}"] = verified(spark, table)
         path.write_bytes(whole[:-20])

@@ -128,7 +128,7 @@ def test_a_refused_table_can_be_dropped(pointer: Lake) -> None:
     assert_refused(pointer, table, "was changed after it was committed")
     pointer.refused(f"DROP TABLE {table} PURGE", "metadata is refused")
     pointer.sql(f"DROP TABLE {table}")
-    assert not pointer.sql(f"SHOW TABLES IN {pointer.catalog}.{pointer.namespace}")
+    assert not pointer.tables()
 
 
 def later(metadata: Json) -> None:

@@ -38,16 +38,6 @@ def problems(report: VerifyReport) -> dict[str, str]:
     return {Path(problem.path).name: problem.code for problem in report.problems}
 
 
-def java_table(lake: Lake, refresh: bool = True) -> Any:
-    """As the catalog has it; not refreshed, it is the one in the session's cache, as SQL uses it."""
-    assert lake.spark._jvm is not None
-    if refresh:
-        lake.sql(f"REFRESH TABLE {lake.table()}")
-    return lake.spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-        lake.spark._jsparkSession, lake.table()
-    )
-
-
 @pytest.mark.parametrize("deep", [False, True])
 def test_plaintext_in_a_branch_or_under_a_tag(lake: Lake, deep: bool) -> None:
     table = lake.create()
@@ -85,7 +75,7 @@ def test_what_only_older_metadata_names(lake: Lake) -> None:
     old = data_files(lake)[0]
     first_list = min((lake.folder / "t" / "metadata").glob("snap-*"), key=modified)
     assert magic(first_list) == b"AGS1"
-    expire = java_table(lake).expireSnapshots().expireOlderThan(2**62)
+    expire = lake.java().expireSnapshots().expireOlderThan(2**62)
     expire.retainLast(1).cleanExpiredFiles(False).commit()
     lake.sql(f"REFRESH TABLE {table}")
     with verify_table(lake.spark, table, all_snapshots=True, depth="structure") as report:
@@ -229,7 +219,7 @@ def lists(lake: Lake) -> list[Path]:
 
 def expire(lake: Lake, files: list[Path], refresh: bool = True) -> None:
     """All snapshots but the current one, and files of theirs; reads none of them."""
-    table = java_table(lake, refresh).expireSnapshots().expireOlderThan(2**62).retainLast(1)
+    table = lake.java(refresh=refresh).expireSnapshots().expireOlderThan(2**62).retainLast(1)
     table.cleanExpiredFiles(False).commit()
     for path in files:
         path.unlink()
@@ -266,13 +256,13 @@ def test_the_snapshot_that_is_verified_expires(lake: Lake) -> None:
     """Nothing is left of what it began with: it begins again, and checks what the table has now."""
     table, old = overwritten(lake)
     first_list, new = lists(lake)[0], data_files(lake)[1]
-    java = java_table(lake)
+    java = lake.java()
     newest = java.currentSnapshot().snapshotId()
     java.manageSnapshots().setCurrentSnapshot(java.currentSnapshot().parentId()).commit()
     lake.sql(f"REFRESH TABLE {table}")
 
     def work() -> None:
-        java_table(lake).manageSnapshots().setCurrentSnapshot(newest).commit()
+        lake.java().manageSnapshots().setCurrentSnapshot(newest).commit()
         expire(lake, [first_list, old])
 
     with beside(lake, lambda: verify_table(lake.spark, table), first_list, work) as report:
@@ -295,7 +285,7 @@ def test_what_another_snapshot_reaches_is_wrong_still(lake: Lake) -> None:
     def work() -> None:
         """The snapshot through which the file was found goes, and files with it that others need."""
         lake.run(f"INSERT OVERWRITE {table} VALUES (3, 'x', 'p')")
-        java = java_table(lake)
+        java = lake.java()
         gone = java.currentSnapshot().parentId()
         java.expireSnapshots().expireSnapshotId(gone).cleanExpiredFiles(False).commit()
         newest_list.unlink()
@@ -321,7 +311,7 @@ def test_what_expires_while_jobs_check_it(lake: Lake) -> None:
 def test_statistics_and_logged_metadata_that_go_meanwhile(lake: Lake) -> None:
     table, data = overwritten(lake)
     statistics = lake.with_options({"encryption.statistics": "encrypt"})
-    java = java_table(lake)
+    java = lake.java()
     first = java.snapshots().iterator().next().snapshotId()
     statistics.sql(
         f"CALL {statistics.catalog}.system.compute_table_stats("

@@ -60,7 +60,7 @@ def test_bad_table(lake: Lake, case: str) -> None:
         name,
         *bad.words,
     )
-    assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
+    assert not lake.tables()
 
 
 def test_bad_properties_later(lake: Lake) -> None:

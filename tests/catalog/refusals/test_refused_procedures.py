@@ -94,9 +94,8 @@ def test_java_actions_that_write_plaintext_are_refused(lake: Lake, table: str) -
     """They pass no procedure: the guard of the table's files stops them."""
     jvm, session = lake.spark._jvm, lake.spark._jsparkSession
     assert jvm is not None
-    iceberg = jvm.org.apache.iceberg.spark
-    actions = iceberg.actions.SparkActions.get(session)
-    loaded = iceberg.Spark3Util.loadIcebergTable(session, table)
+    actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(session)
+    loaded = lake.java(table, refresh=False)
     copied = actions.rewriteTablePath(loaded).rewriteLocationPrefix(loaded.location(), "file:/new")
     for action in (
         copied,

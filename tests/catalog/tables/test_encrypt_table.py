@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import ENCRYPTED_MAGIC, MARKER, changed, magic, path_of, untouched
+from harness.files import MARKER, changed, path_of, untouched
 from harness.lake import Lake
 from harness.world import World
 from pyspark.sql import SparkSession
@@ -236,10 +236,6 @@ def refused(lake: Lake, statement: str, *words: str, hint: bool = True) -> None:
     assert not missing, f"{statement}: no {missing} in {text[:3000]}"
 
 
-def plaintext_files(lake: Lake, name: str = "t") -> list[Path]:
-    return [path for path in lake.files(name) if magic(path) not in ENCRYPTED_MAGIC]
-
-
 @pytest.mark.nightly
 def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
     """By verify, doctor and repair, also when no metadata file of the log leads to it any more."""
@@ -259,14 +255,14 @@ def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
     assert kept in row.hint and purge in row.hint
     with verify_table(hadoop.spark, table, all_snapshots=True) as report:
         plaintext = {path_of(one.path) for one in report.problems if one.code == "plaintext"}
-        assert plaintext == {path for path in plaintext_files(hadoop) if path.suffix != ".json"}
+        assert plaintext == {path for path in hadoop.plaintext_files() if path.suffix != ".json"}
         assert all(one.hint.startswith("Whoever reads the storage") for one in report.problems)
     [left] = repair_table(hadoop.spark, table, yes=True).left
     assert left.finding == "plaintext left" and kept in left.detail and purge in left.remedy
     [found] = diagnose_tables(hadoop.spark, table).findings
     assert found.harm == "plaintext left" and kept in found.problem and purge in found.hint
     hadoop.sql(purge.replace(", dry_run => true", ""))
-    assert plaintext_files(hadoop) == []
+    assert hadoop.plaintext_files() == []
     assert "PLAINTEXT" not in str(verify_table(hadoop.spark, table, strays=True))
     assert repair_table(hadoop.spark, table).ok and diagnose_tables(hadoop.spark, table).ok
 
@@ -283,20 +279,20 @@ def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
     lake.sql(f"INSERT INTO {table} VALUES (4, '{MARKER}-4', 'p')")
     reader = lake.spark.read.format("iceberg").option("versionAsOf", str(first))
     assert sorted(row.id for row in reader.load(kept).collect()) == [1, 2]
-    plain_files = plaintext_files(lake)
+    plain_files = lake.plaintext_files()
     listed, *paths = lake.sql(
         f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}', dry_run => true)"
     )
     assert not listed.deleted and listed.files == len(paths) > len(plain_files)
     assert {str(path) for path in plain_files} <= {row.path.removeprefix("file:") for row in paths}
-    assert plaintext_files(lake) == plain_files
+    assert lake.plaintext_files() == plain_files
     with verify_table(lake.spark, table, strays=True) as report:
         assert not report.ok
     done, *_ = lake.sql(f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}')")
     assert done.deleted and done.files == listed.files
-    assert plaintext_files(lake) == [] and not Path(kept.removeprefix("file:")).exists()
+    assert lake.plaintext_files() == [] and not Path(kept.removeprefix("file:")).exists()
     assert lake.ids(table) == [1, 2, 3, 4]
-    properties = {row.key: row.value for row in lake.sql(f"SHOW TBLPROPERTIES {table}")}
+    properties = lake.properties(table)
     assert properties["gc.enabled"] == "true"
     assert not any("plaintext" in key or "previous-versions" in key for key in properties)
     with verify_table(lake.spark, table, depth="deep", strays=True) as report:
@@ -326,8 +322,8 @@ def test_the_purge_deletes_no_file_of_another_table(hadoop: Lake) -> None:
     with changed({kept: json.dumps(forged).encode()}), untouched(hadoop.folder):
         refused(hadoop, f"{call})", table, *named)
     hadoop.sql(f"{call})")
-    assert plaintext_files(hadoop) == [] and hadoop.ids(other) == [2]
-    properties = {row.key: row.value for row in hadoop.sql(f"SHOW TBLPROPERTIES {table}")}
+    assert hadoop.plaintext_files() == [] and hadoop.ids(other) == [2]
+    properties = hadoop.properties(table)
     assert properties["gc.enabled"] == "true"
 
 
@@ -516,7 +512,7 @@ def test_the_documents_statements(lake: Lake) -> None:
         if "purge_plaintext" in run and "true" in run:  # it has gone back before
             encrypt(lake, "orders")
         if "decrypt_table" in run:
-            assert plaintext_files(lake, "orders") == []
+            assert lake.plaintext_files("orders") == []
         lake.sql(run)
         rows_now = lake.sql(f"SHOW TBLPROPERTIES {table}") if "DROP" not in run else []
         kept = next((r.value for r in rows_now if r.key == "encryption.plaintext-metadata"), kept)

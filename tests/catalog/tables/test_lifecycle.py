@@ -17,9 +17,7 @@ def test_rename(lake: Lake) -> None:
     lake.run(f"ALTER TABLE {table} RENAME TO {lake.namespace}.renamed")
     lake.insert(new, [2])
     assert lake.ids(new) == [1, 2]
-    assert {
-        row.tableName for row in lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
-    } == {"renamed"}
+    assert lake.tables() == {"renamed"}
 
 
 @pytest.mark.catalogs()
@@ -42,13 +40,13 @@ def test_drop_keeps_files_and_purge_deletes_them(lake: Lake) -> None:
     ]
     lake.run(f"DROP TABLE IF EXISTS {dropped}")
     lake.run(f"DROP TABLE IF EXISTS {dropped} PURGE")
-    assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
+    assert not lake.tables()
     lake.run(f"DROP NAMESPACE {lake.catalog}.{lake.namespace}")
 
 
 def test_a_table_without_a_key_id_stays_plaintext(lake: Lake) -> None:
     table = lake.create(key=None, partition="part", write_delete_mode="merge-on-read")
-    assert dict(lake.rows(f"SHOW TBLPROPERTIES {table}"))["format-version"] == "2"
+    assert lake.properties(table)["format-version"] == "2"
     lake.sql(f"INSERT INTO {table} VALUES (1, 'x', 'p'), (2, 'x', 'p'), (3, 'x', 'p')")
     lake.sql(f"DELETE FROM {table} WHERE id = 2")
     assert lake.rows(f"SELECT id FROM {table}") == [(1,), (3,)]
@@ -76,7 +74,7 @@ def test_table_default_key_id(lake: Lake) -> None:
     default.insert(table, [1])
     assert default.ids(table) == [1]
     default.run(f"CREATE TABLE {default.table('ctas')} USING iceberg AS SELECT * FROM {table}")
-    properties = dict(default.rows(f"SHOW TBLPROPERTIES {default.table('ctas')}"))
+    properties = default.properties(default.table("ctas"))
     assert (properties["encryption.key-id"], properties["format-version"]) == ("k2", "3")
     assert default.magics("ctas") == {b"PARE", b"AGS1"}
 
@@ -97,7 +95,7 @@ def test_required(lake: Lake) -> None:
         with lake.seen_by(strict.catalog), untouched(lake.folder), told:
             strict.sql(statement.format(strict.table("plain")))
     lake.sql(f"DROP TABLE {lake.table('plain')} PURGE")
-    assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
+    assert not lake.tables()
     name = f"{strict.namespace}.t"
     strict.refused(
         f"CREATE TABLE {strict.table()} (id INT) USING iceberg", name, "encryption.key-id"

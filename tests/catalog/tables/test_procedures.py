@@ -53,12 +53,7 @@ def test_java_expire_snapshots_deletes_files(lake: Lake) -> None:
     lake.run(f"INSERT OVERWRITE {table} VALUES (9, '{MARKER}', 'p')")
     lake.insert(table, [10])  # Java deletes what a snapshot removed once that snapshot expires
     before = [path for path in lake.files() if path.suffix == ".parquet"]
-    jvm = lake.spark._jvm
-    assert jvm is not None
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-        lake.spark._jsparkSession, table
-    )
-    loaded.expireSnapshots().expireOlderThan(2**61).retainLast(1).commit()
+    lake.java(refresh=False).expireSnapshots().expireOlderThan(2**61).retainLast(1).commit()
     lake.assert_encrypted("expireSnapshots")
     after = [path for path in lake.files() if path.suffix == ".parquet"]
     assert (len(before), len(after)) == (3, 2)
@@ -174,9 +169,8 @@ def test_java_actions(lake: Lake) -> None:
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     jvm, session = lake.spark._jvm, lake.spark._jsparkSession
     assert jvm is not None
-    iceberg = jvm.org.apache.iceberg.spark
-    actions = iceberg.actions.SparkActions.get(session)
-    loaded = iceberg.Spark3Util.loadIcebergTable(session, table)
+    actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(session)
+    loaded = lake.java(refresh=False)
     assert len(actions.removeDanglingDeleteFiles(loaded).execute().removedDeleteFiles()) == 0
     assert len(actions.rewriteManifests(loaded).execute().rewrittenManifests()) >= 2
     lake.assert_encrypted("rewriteManifests")

@@ -70,10 +70,6 @@ def killed_at_delete(lake: Lake, number: int) -> Iterator[None]:
         calls.end()
 
 
-def properties_of(lake: Lake, table: str) -> dict[str, str]:
-    return {row.key: row.value for row in lake.sql(f"SHOW TBLPROPERTIES {table}")}
-
-
 @pytest.mark.slow
 @pytest.mark.catalogs("jdbc")
 @pytest.mark.nightly
@@ -98,7 +94,7 @@ def test_a_purge_that_is_killed_at_any_delete_goes_on(lake: Lake) -> None:
         assert not data() or len(manifests()) == before[1]
         assert len(manifests()) == len(lists()) or len(lists()) == before[2]
         assert kept.exists() or left == 0
-        assert "encryption.plaintext-metadata" in properties_of(lake, table)
+        assert "encryption.plaintext-metadata" in lake.properties(table)
     assert purge_ended(lake, table)
     assert lake.ids(table) == [2, 3, 4]
 
@@ -109,7 +105,7 @@ def purge_ended(lake: Lake, table: str) -> bool:
     assert plaintext_below(lake.folder / "t") == []
     assert not any(
         "plaintext" in key or key == "gc.enabled" or "previous-versions" in key
-        for key in properties_of(lake, table)
+        for key in lake.properties(table)
     )
     with verify_table(lake.spark, table, strays=True) as report:
         assert report.ok, str(report)
@@ -130,7 +126,7 @@ def test_deletes_that_fail(lake: Lake) -> None:
     assert "not finished: 1 of 1 files (data)" in text and "503 Slow Down" in text
     assert all(str(path) in text for path in data)
     assert plaintext_below(lake.folder / "t") == before
-    assert "encryption.plaintext-metadata" in properties_of(lake, table)
+    assert "encryption.plaintext-metadata" in lake.properties(table)
     with failing_deletes(lake, 2):
         assert purge_plaintext(lake.spark, table).files > len(before)
     assert purge_ended(lake, table)
@@ -159,7 +155,7 @@ def test_what_named_old_files_is_lost(lake: Lake) -> None:
         left = [path for path in plaintext_below(folder) if path.suffix == ".parquet"]
         assert len(left) == 1 and str(left[0]) in str(caught.value)  # the data file that it named
         assert set(manifests) - {first} <= set(plaintext_below(folder))  # they say what is left
-        assert "encryption.plaintext-metadata" in properties_of(lake, table)
+        assert "encryption.plaintext-metadata" in lake.properties(table)
         left[0].unlink()
         crc_of(left[0]).unlink(missing_ok=True)
         assert purge_plaintext(lake.spark, table, accept_missing=True).committed

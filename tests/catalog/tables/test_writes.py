@@ -31,7 +31,7 @@ def test_create_and_insert(lake: Lake, file_format: str) -> None:
 
 def test_create_gets_format_version_3(lake: Lake) -> None:
     table = lake.create()
-    properties = dict(lake.rows(f"SHOW TBLPROPERTIES {table}"))
+    properties = lake.properties(table)
     assert properties["format-version"] == "3"
     assert properties["encryption.key-id"] == "k1"
     explicit = lake.create("explicit", format__version="3")
@@ -64,7 +64,7 @@ def test_replace_without_a_key_id_keeps_the_table_encrypted(lake: Lake) -> None:
     lake.insert(table, [1])
     lake.run(f"CREATE OR REPLACE TABLE {table} USING iceberg AS {select('2')}")
     assert lake.ids(table) == [0, 1]
-    assert dict(lake.rows(f"SHOW TBLPROPERTIES {table}"))["encryption.key-id"] == "k1"
+    assert lake.properties(table)["encryption.key-id"] == "k1"
 
 
 def test_insert_overwrite_static_and_dynamic(lake: Lake) -> None:

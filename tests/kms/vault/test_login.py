@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from doubles.faults import FaultProxy, Mode
 from harness.jvm import Jvm
+from harness.programs import wait_for
 from harness.refused import explained
 from servers.vault import VaultServer, write_secret
 
@@ -491,10 +492,3 @@ def test_no_secret_travels_or_shows(
         assert hidden not in shown
     assert str(secret) in client.serialized().decode("latin-1")
     assert client.text() == f"Vault at {proxy.url} (transit)"
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
