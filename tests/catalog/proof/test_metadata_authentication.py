@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import MARKER
+from harness.files import MARKER, change
 from harness.lake import Lake
 from harness.world import World
 from pyspark.sql import Row, SparkSession
@@ -41,15 +41,10 @@ def metadata_file(lake: Lake) -> Path:
     return Path(entries[-1].file.removeprefix("file:"))
 
 
-def replace(path: Path, content: str) -> None:
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    path.write_text(content)
-
-
-def edit(path: Path, change: Callable[[Json], object]) -> None:
+def edit(path: Path, edited: Callable[[Json], object]) -> None:
     metadata = json.loads(path.read_text())
-    change(metadata)
-    replace(path, json.dumps(metadata))
+    edited(metadata)
+    change(path, json.dumps(metadata).encode())
 
 
 def assert_refused(lake: Lake, table: str, *words: str) -> str:
@@ -103,10 +98,10 @@ def test_a_stock_commit_is_named_and_can_be_signed(pointer: Lake) -> None:
     call += f"metadata_file => '{file}'"
     asked = pointer.refused(f"{call})", "metadata_sha256 is missing", "sha256sum")
     assert offered(asked) == hint
-    genuine = Path(path).read_text()
+    genuine = Path(path).read_bytes()
     edit(Path(path), drop_snapshots)
     pointer.refused(hint, "is not the file that was looked at", sha256)
-    replace(Path(path), genuine)
+    change(Path(path), genuine)
     pointer.sql(hint)
     assert pointer.ids(table) == [1, 2]
     pointer.insert(table, [3])

@@ -7,7 +7,16 @@ from urllib.parse import urlparse
 
 import pytest
 from doubles.faults import FaultProxy
-from harness.files import ENCRYPTED_MAGIC, MARKER, changed, files_below, magic, path_of, untouched
+from harness.files import (
+    ENCRYPTED_MAGIC,
+    MARKER,
+    changed,
+    files_below,
+    flipped,
+    magic,
+    path_of,
+    untouched,
+)
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
@@ -63,9 +72,7 @@ def test_a_run_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
     told = []
     for damaged in (min, max):
         file = damaged(files, key=lambda path: path in first)
-        content = file.read_bytes()
-        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-        damage = {file: content[:40] + bytes([content[40] ^ 1]) + content[41:]}
+        damage = {file: flipped(file.read_bytes(), 40)}
         with changed(damage), untouched(hadoop.folder), pytest.raises(IcebergCryptoError):
             decrypt_table(hadoop.spark, table, allow_plaintext=True)
         with changed(damage), faulty_data(hadoop), pytest.raises(IcebergCryptoError) as caught:

@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import ENCRYPTED_MAGIC, MARKER, changed, files_below, magic, path_of, untouched
+from harness.files import (
+    ENCRYPTED_MAGIC,
+    MARKER,
+    change,
+    changed,
+    files_below,
+    magic,
+    path_of,
+    untouched,
+)
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
@@ -141,11 +150,11 @@ def test_what_named_old_files_is_lost(lake: Lake) -> None:
     manifests = [path for path in plaintext_below(folder / "metadata") if path.suffix == ".avro"]
     first = min(manifests, key=lambda path: (path.name.startswith("snap-"), path.stat().st_mtime))
     text = first.read_bytes()
-    with deleted(first):
+    with changed({first: None}):
         refused_to_end(lake, table, f"{first}: there is no such file", "accept_missing => true")
     with changed({first: text[:-20]}):
         refused_to_end(lake, table, f"{first}: it has {len(text) - 20} bytes")
-    with deleted(first):
+    with changed({first: None}):
         dry = purge_plaintext(lake.spark, table, dry_run=True)
         assert [str(first) in gap for gap in dry.gaps] == [True]
         with pytest.raises(
@@ -156,8 +165,7 @@ def test_what_named_old_files_is_lost(lake: Lake) -> None:
         assert len(left) == 1 and str(left[0]) in str(caught.value)  # the data file that it named
         assert set(manifests) - {first} <= set(plaintext_below(folder))  # they say what is left
         assert "encryption.plaintext-metadata" in lake.properties(table)
-        left[0].unlink()
-        crc_of(left[0]).unlink(missing_ok=True)
+        change(left[0], None)
         assert purge_plaintext(lake.spark, table, accept_missing=True).committed
         assert purge_ended(lake, table)
 
@@ -198,8 +206,7 @@ def test_the_copy_of_the_old_metadata_is_forged_or_damaged(lake: Lake) -> None:
             purge_plaintext(lake.spark, table, accept_missing=True)
         for path in plaintext_below(folder):
             if path.suffix in (".parquet", ".avro"):
-                path.unlink()
-                crc_of(path).unlink(missing_ok=True)
+                change(path, None)
         assert purge_plaintext(lake.spark, table, accept_missing=True).committed
         assert not kept.exists() and purge_ended(lake, table)
 
@@ -268,19 +275,3 @@ def refused_to_end(lake: Lake, table: str, *words: str) -> None:
     with untouched(lake.folder), pytest.raises(IcebergCryptoError) as caught:
         purge_plaintext(lake.spark, table)
     assert all(word in str(caught.value) for word in ("not finished", *words)), caught.value
-
-
-def crc_of(path: Path) -> Path:
-    return path.with_name(f".{path.name}.crc")
-
-
-@contextmanager
-def deleted(path: Path) -> Iterator[None]:
-    """For a while."""
-    bytes_before, crc = path.read_bytes(), crc_of(path)
-    path.unlink()
-    crc.unlink(missing_ok=True)
-    try:
-        yield
-    finally:
-        path.write_bytes(bytes_before)
