@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,6 +28,7 @@ from doubles.azure_keys import (
     unbase64url,
 )
 from doubles.azure_login import TENANT, Logins, Token, openid_configuration
+from doubles.served import Served, Silent
 
 SCOPE = "https://vault.azure.net/.default"
 API_VERSIONS = {"7.4", "7.5", "7.6", "2025-07-01"}
@@ -38,7 +38,7 @@ PAGE = 3  # small, so that tests see pages; Azure's is 25
 
 
 @dataclass
-class AzureDouble:
+class AzureDouble(Served):
     """The double. `stop` ends it.
 
     Attributes:
@@ -50,27 +50,12 @@ class AzureDouble:
         requests: method and path of every request, with the status of its answer.
     """
 
-    port: int = 0
     login: Logins = field(default_factory=Logins)
     keys: dict[tuple[str, str], Key] = field(default_factory=dict)
     denied: dict[str, str] = field(default_factory=dict)
     damage: Callable[[Json], Json] | None = None
     requests: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    _server: ThreadingHTTPServer | None = None
-
-    def start(self) -> "AzureDouble":
-        handler = type("Handler", (_Handler,), {"double": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def stop(self) -> None:
-        assert self._server is not None
-        self._server.shutdown()
-        self._server.server_close()
 
     def add_key(
         self, name: str, kty: str = "RSA", size: int | None = None, host: str = VAULT
@@ -259,7 +244,7 @@ def _vault(host: str) -> str:
     return VAULT if name in ("127.0.0.1", "localhost") else name
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Silent):
     protocol_version = "HTTP/1.1"
     double: AzureDouble
 
@@ -306,5 +291,5 @@ class _Handler(BaseHTTPRequestHandler):
         given = json.loads(body) if body else {}
         return 200, {}, self.double.answer(self.command, self.path, host, token, given)
 
-    def log_message(self, *args: Any) -> None:
-        """Silent: tests look at `requests`."""
+
+AzureDouble.handler = _Handler

@@ -8,9 +8,7 @@ Encryption is real AES-GCM under versions with states; logins are real OAuth wit
 import base64
 import json
 import re
-import threading
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -28,6 +26,7 @@ from doubles.gcp_keys import (
     not_found,
 )
 from doubles.gcp_login import SCOPES, LoginRefusedError, Logins, Token
+from doubles.served import Served, Silent
 
 PROJECT = "test-project"
 RING = f"projects/{PROJECT}/locations/europe-west3/keyRings/lake"
@@ -38,7 +37,7 @@ _VERSION = r"/cryptoKeyVersions/(?P<number>[^/:]+)"
 
 
 @dataclass
-class GcpKmsDouble:
+class GcpKmsDouble(Served):
     """The double. `stop` ends it.
 
     Attributes:
@@ -51,7 +50,6 @@ class GcpKmsDouble:
         change_request: the same for a request, before the double reads it.
     """
 
-    port: int = 0
     login: Logins = field(default_factory=Logins)
     rings: set[str] = field(default_factory=lambda: {RING})
     keys: dict[str, Key] = field(default_factory=dict)
@@ -59,25 +57,11 @@ class GcpKmsDouble:
     api_enabled: bool = True
     change_answer: Any = None
     change_request: Any = None
-    _server: ThreadingHTTPServer | None = None
 
     def start(self) -> "GcpKmsDouble":
-        handler = type("Handler", (_Handler,), {"double": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self.port = self._server.server_port
+        super().start()
         self.login.url = self.url
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
-
-    def stop(self) -> None:
-        assert self._server is not None
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     def add_key(self, name: str, purpose: str = ENCRYPT_DECRYPT) -> str:
         """Makes a key with one version, and returns its full name."""
@@ -250,7 +234,7 @@ _UNAUTHENTICATED = RefusedError(
 )
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Silent):
     protocol_version = "HTTP/1.1"
     double: GcpKmsDouble
 
@@ -298,8 +282,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, *args: Any) -> None:
-        """Silent: tests look at answers."""
+
+GcpKmsDouble.handler = _Handler
 
 
 def _checked(body: Json, field: str) -> bytes:

@@ -101,17 +101,31 @@ def start_spark(
     program: str, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
     """Starts one of Spark's programs (of its bin folder) in the folder of its log, which it writes."""
+    return start_logging(
+        [SPARK_JARS.parent / "bin" / program, *arguments],
+        log,
+        {
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(SPARK_JARS.parent),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            **(environment or {}),
+        },
+        log.parent,
+    )
+
+
+def start_logging(
+    command: Sequence[object],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> "subprocess.Popen[bytes]":
+    """Starts a program that is given no input, and whose output is the log."""
     with log.open("wb") as output:
         return subprocess.Popen(
-            [str(SPARK_JARS.parent / "bin" / program), *arguments],
-            cwd=log.parent,
-            env={
-                **os.environ,
-                "PYSPARK_PYTHON": sys.executable,
-                "SPARK_HOME": str(SPARK_JARS.parent),
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                **(environment or {}),
-            },
+            list(map(str, command)),
+            cwd=cwd,
+            env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
