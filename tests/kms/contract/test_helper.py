@@ -3,6 +3,7 @@
 A KMS's own folder has what only that one does.
 """
 
+import sys
 import uuid
 
 import pytest
@@ -56,6 +57,27 @@ def test_an_outage(kms: Subject) -> None:
     assert kms.backend.proxy is not None
     kms.backend.proxy.mode = "down"
     kms.refused(KmsUnavailableError, lambda: kms.admin.describe_key(kms.key), kms.key)
+
+
+MODULES = {
+    "vault": ["hvac"],
+    "aws": ["boto3"],
+    "gcp": ["google.cloud.kms_v1"],
+    "azure": ["azure.keyvault.keys", "azure.identity"],
+}
+
+
+@on(*MODULES)
+def test_without_the_clients_library(kms: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The properties of a catalog do not need it, nor does the policy."""
+    kind = kms.backend.kind
+    for module in MODULES[kind]:
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, module, None)
+            told = (module, f"pyspark-iceberg-crypto[{kind}]")
+            refused(ConfigurationError, kms.admin.list_keys, *told)
+            assert kms.reader.properties()["encryption.kms-type"] == kind
+            assert kind == "aws" or kms.reader.driver_policy([kms.key])
 
 
 def test_no_secret_is_shown(kms: Subject) -> None:

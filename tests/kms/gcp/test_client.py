@@ -33,15 +33,6 @@ def client(jvm: Jvm, properties: dict[str, str]) -> Client:
     return jvm.client(properties, raw=True)
 
 
-def test_round_trip_as_a_catalog_has_it(at: GcpWorld) -> None:
-    client = at.client(raw=False)
-    client.check(at.key)
-    blob = client.wrap(DEK, at.key)
-    assert client.unwrap(blob, at.key) == DEK
-    assert client.metrics()["hits"] == 1
-    assert at.double.login.logins == 1, "one login serves all calls"
-
-
 def test_the_blob_is_the_ciphertext_that_iceberg_stores(at: GcpWorld, client: Client) -> None:
     """Iceberg's GcpKeyManagementClient stores EncryptResponse.ciphertext and hands it to Decrypt, both without AAD."""
     answers: list[dict[str, Any]] = []

@@ -9,7 +9,7 @@ import pytest
 from doubles.faults import FaultProxy
 from doubles.gcp_login import OWNER, REFRESH_TOKEN, SUBJECT_TOKEN
 from doubles.gcp_world import DEK, NAMED, SECRETS, GcpWorld
-from harness.jvm import start_jvm
+from harness.jvm import Jvm
 from harness.refused import problem_of
 from harness.tls import make_authority
 
@@ -28,8 +28,9 @@ problem = problem_of(NAMED, secrets=SECRETS)
 
 
 def test_the_login_asks_for_cloud_kms_and_no_more(at: GcpWorld) -> None:
-    at.client().wrap(DEK, at.key)
-    (token,) = at.double.login.tokens.values()
+    client = at.client()
+    assert client.unwrap(client.wrap(DEK, at.key), at.key) == DEK
+    (token,) = at.double.login.tokens.values()  # one login serves all calls
     assert (token.account, token.scopes) == (OWNER, {"https://www.googleapis.com/auth/cloudkms"})
 
 
@@ -121,7 +122,7 @@ def test_application_default_credentials(at: GcpWorld, gcloud: Path) -> None:
     (gcloud / "application_default_credentials.json").unlink()
 
 
-def test_a_machine_s_service_account(at: GcpWorld) -> None:
+def test_a_machine_s_service_account(at: GcpWorld, start: Callable[..., Jvm]) -> None:
     """On Google's machines, GKE and Dataproc the metadata server gives tokens."""
     del at.properties[FILE]
     environment = {
@@ -130,27 +131,21 @@ def test_a_machine_s_service_account(at: GcpWorld) -> None:
         "GOOGLE_APPLICATION_CREDENTIALS": "",
         "NO_GCE_CHECK": "",
     }
-    machine = start_jvm(at.folder / "log", environment)
-    try:
-        client = machine.client(at.properties, raw=True)
-        assert client.unwrap(client.wrap(DEK, at.key), at.key) == DEK
-        at.double.login.revoke()
-        client.wrap(DEK, at.key)
-        assert at.double.login.logins == 2
+    client = start(environment).client(at.properties, raw=True)
+    assert client.unwrap(client.wrap(DEK, at.key), at.key) == DEK
+    at.double.login.revoke()
+    client.wrap(DEK, at.key)
+    assert at.double.login.logins == 2
 
-        file = at.folder / "application_default_credentials.json"
-        at.double.login.authorized_user(file)
-        assert client.wrap(DEK, at.key), "a file comes before the machine"
-        file.unlink()
-        at.double.login.revoke()
-        before = set(at.double.login.tokens)
-        with pytest.raises(ConfigurationError, match="does not exist"):
-            client.wrap(DEK, at.key)
-        assert set(at.double.login.tokens) == before, (
-            "the machine is no stand-in for a missing file"
-        )
-    finally:
-        machine.stop()
+    file = at.folder / "application_default_credentials.json"
+    at.double.login.authorized_user(file)
+    assert client.wrap(DEK, at.key), "a file comes before the machine"
+    file.unlink()
+    at.double.login.revoke()
+    before = set(at.double.login.tokens)
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        client.wrap(DEK, at.key)
+    assert set(at.double.login.tokens) == before, "the machine is no stand-in for a missing file"
 
 
 @pytest.mark.parametrize(

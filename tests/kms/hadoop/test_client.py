@@ -1,6 +1,6 @@
 """The Hadoop KMS client against a real one: wrapped keys as documented, rolled keys, its lists, its servers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,23 +126,22 @@ def test_another_server_is_asked_when_one_is_down(
     assert client.metrics()["retries"] == 1, "and from then on the other one"
 
 
-def test_over_tls(jvm: Jvm, server: HadoopKmsServer, key: str, tmp_path: Path) -> None:
+def test_over_tls(
+    jvm: Jvm, server: HadoopKmsServer, key: str, faults: Callable[..., FaultProxy], tmp_path: Path
+) -> None:
     authority = make_authority(tmp_path, "localhost")
-    proxy = FaultProxy(server.port, authority.server).start()
-    try:
-        address = uri(proxy.port, "localhost", "https")
-        client = make(jvm, address, ca_file=str(authority.ca_file))
-        assert client.unwrap(client.wrap(KEK, key), key) == KEK
-        trusting = HadoopKms(address, user=ADMIN, ca_file=authority.ca_file)
-        assert trusting.describe_key(key).key_id == key
-        untrusted = make(jvm, address)
-        for call in (
-            lambda: untrusted.wrap(KEK, key),
-            lambda: HadoopKms(address, user=ADMIN).describe_key(key),
-        ):
-            refused(ConfigurationError, call, "certificate is not trusted", f"'{key}'")
-    finally:
-        proxy.stop()
+    proxy = faults(server.port, authority.server)
+    address = uri(proxy.port, "localhost", "https")
+    client = make(jvm, address, ca_file=str(authority.ca_file))
+    assert client.unwrap(client.wrap(KEK, key), key) == KEK
+    trusting = HadoopKms(address, user=ADMIN, ca_file=authority.ca_file)
+    assert trusting.describe_key(key).key_id == key
+    untrusted = make(jvm, address)
+    for call in (
+        lambda: untrusted.wrap(KEK, key),
+        lambda: HadoopKms(address, user=ADMIN).describe_key(key),
+    ):
+        refused(ConfigurationError, call, "certificate is not trusted", f"'{key}'")
 
 
 def test_the_login_of_the_process(jvm: Jvm, server: HadoopKmsServer, key: str) -> None:
@@ -176,17 +175,20 @@ def test_no_hadoop_kms_there(jvm: Jvm, server: HadoopKmsServer) -> None:
     ],
 )
 def test_answers_of_others(
-    jvm: Jvm, server: HadoopKmsServer, key: str, status: int, answer: str, kind: Any
+    jvm: Jvm,
+    server: HadoopKmsServer,
+    key: str,
+    faults: Callable[..., FaultProxy],
+    status: int,
+    answer: str,
+    kind: Any,
 ) -> None:
-    proxy = FaultProxy(server.port).start()
-    try:
-        client = make(jvm, uri(proxy.port))
-        blob = client.wrap(KEK, key)
-        proxy.mode = ("status", status, {"Location": "http://127.0.0.1/"}, answer)
-        refused(kind, lambda: client.wrap(KEK, key), f"'{key}'", uri(proxy.port))
-        refused(kind, lambda: client.unwrap(blob, key), f"'{key}'", uri(proxy.port))
-        helper = HadoopKms(uri(proxy.port), user=ADMIN)
-        if answer != "{}":
-            refused(kind, lambda: helper.describe_key(key), f"'{key}'", uri(proxy.port))
-    finally:
-        proxy.stop()
+    proxy = faults(server.port)
+    client = make(jvm, uri(proxy.port))
+    blob = client.wrap(KEK, key)
+    proxy.mode = ("status", status, {"Location": "http://127.0.0.1/"}, answer)
+    refused(kind, lambda: client.wrap(KEK, key), f"'{key}'", uri(proxy.port))
+    refused(kind, lambda: client.unwrap(blob, key), f"'{key}'", uri(proxy.port))
+    helper = HadoopKms(uri(proxy.port), user=ADMIN)
+    if answer != "{}":
+        refused(kind, lambda: helper.describe_key(key), f"'{key}'", uri(proxy.port))

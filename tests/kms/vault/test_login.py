@@ -7,6 +7,7 @@ import pytest
 from doubles.faults import Mode
 from harness.programs import wait_for
 from harness.refused import explained
+from harness.refused import refused as must_be_refused
 from servers.vault import write_secret
 from servers.vault_world import VaultWorld
 
@@ -110,33 +111,28 @@ def test_token_file_that_changes_during_the_call(at: VaultWorld) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "error", "words"),
+    ("content", "words"),
     [
-        (None, ConfigurationError, "does not exist"),
-        ("", ConfigurationError, "is empty"),
-        ("hvs.one\nhvs.two", ConfigurationError, "more than one line"),
-        ("hvs.\u00e4\u00e4", ConfigurationError, "has characters that no secret"),
-        ("hvs.a\x01b", ConfigurationError, "has characters that no secret"),
-        ("hvs.a\x7f", ConfigurationError, "has characters that no secret"),
-        ("hvs.a b", ConfigurationError, "has characters that no secret"),
-        ("hvs.a\r\nX-Vault-Namespace: b", ConfigurationError, "more than one line"),
+        (None, "does not exist"),
+        ("", "is empty"),
+        ("hvs.one\nhvs.two", "more than one line"),
+        ("hvs.\u00e4\u00e4", "has characters that no secret"),
+        ("hvs.a\x01b", "has characters that no secret"),
+        ("hvs.a\x7f", "has characters that no secret"),
+        ("hvs.a b", "has characters that no secret"),
+        ("hvs.a\r\nX-Vault-Namespace: b", "more than one line"),
     ],
 )
-def test_token_files_that_hold_none(
-    at: VaultWorld, content: str | None, error: type[IcebergCryptoError], words: str
-) -> None:
+def test_token_files_that_hold_none(at: VaultWorld, content: str | None, words: str) -> None:
     client = at.token()
     if content is None:
         at.secret.unlink()
     else:
         write_secret(at.secret, content)
-    with pytest.raises(error) as raised:
-        client.wrap(DEK, at.key)
-    text = str(raised.value)
-    assert words in text
-    assert f"'{at.key}'" in text
-    assert str(at.secret) in text
-    assert "hvs." not in text
+    call = lambda: client.wrap(DEK, at.key)  # noqa: E731
+    must_be_refused(
+        ConfigurationError, call, words, f"'{at.key}'", str(at.secret), secrets=["hvs."]
+    )
 
 
 def test_token_file_open_to_others(at: VaultWorld) -> None:
@@ -398,10 +394,8 @@ def test_policy_that_an_approle_gains(at: VaultWorld) -> None:
     client.wrap(DEK, at.key)
 
 
-@pytest.mark.parametrize("kind", ["token", "approle"])
-def test_no_secret_travels_or_shows(at: VaultWorld, kind: str) -> None:
-    make = at.vault.token_login if kind == "token" else at.vault.approle_login
-    client = at.jvm.client(make(at.secret, at.policy, address=at.proxy.url))
+def test_no_secret_travels_or_shows(at: VaultWorld) -> None:
+    client = at.jvm.client(at.role())
     blob = client.wrap(DEK, at.key)
     assert client.travelled().unwrap(blob, at.key) == DEK
     secrets = {at.secret.read_text().strip(), at.proxy.headers[-1]["x-vault-token"]}
