@@ -104,10 +104,11 @@ class Lake:
         self.run(statement) if key is not None else self.sql(statement)
         return table
 
-    def insert(self, table: str, ids: Iterable[int], part: str = "p") -> None:
-        """Inserts rows (id, MARKER-id, part) as one data file."""
+    def insert(self, table: str, ids: Iterable[int], part: str = "p") -> str:
+        """Inserts rows (id, MARKER-id, part) as one data file, and returns the table's name."""
         values = ", ".join(f"({i}, '{MARKER}-{i}', '{part}')" for i in ids)
         self.run(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
+        return table
 
     def ids(self, table: str, suffix: str = "") -> list[int]:
         """The sorted ids of a table of COLUMNS, whose every note is checked to hold the marker."""

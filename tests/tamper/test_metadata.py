@@ -121,8 +121,7 @@ def test_bits_of_values_in_the_metadata(victim: MetadataVictim) -> None:
 def test_metadata_that_failed_its_check_is_not_used(spark: SparkSession, world: World) -> None:
     """The control: after the error of its hash check, stock Iceberg's table on Hive has the edited metadata."""
     lake = Lake(spark, world, "hive", "enc_hive").with_options(UNCACHED)
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     jvm = spark._jvm
     assert jvm is not None
     load = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable

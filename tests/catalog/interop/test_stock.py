@@ -168,8 +168,7 @@ def test_an_empty_encrypted_table_on_rest_takes_plaintext(
 def test_a_client_without_keys_leaves_a_plaintext_file(spark: SparkSession, world: World) -> None:
     """It cannot commit to an encrypted table that has rows, and its data file stays where it wrote it."""
     rest = Lake(spark, world, "rest", "enc_rest")
-    table = rest.create()
-    rest.insert(table, [1])
+    table = rest.insert(rest.create(), [1])
     with pytest.raises(Exception, match="Cannot decrypt manifest list"):
         rest.sql(f"INSERT INTO {rest.table('t', 'stock_rest')} VALUES (2, '{MARKER}', 'p')")
     assert b"PAR1" in rest.magics()
@@ -178,8 +177,7 @@ def test_a_client_without_keys_leaves_a_plaintext_file(spark: SparkSession, worl
 
 def test_a_path_leads_past_the_catalog(hadoop: Lake, spark: SparkSession) -> None:
     """Iceberg takes a path to a catalog of its own, which has no keys: as for any client without them."""
-    table = hadoop.create()
-    hadoop.insert(table, [1])
+    table = hadoop.insert(hadoop.create(), [1])
     path = str(hadoop.folder / "t")
     with pytest.raises(Exception, match="Cannot decrypt manifest list"):
         spark.read.format("iceberg").load(path).collect()

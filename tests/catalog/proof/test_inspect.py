@@ -45,8 +45,7 @@ def test_python_and_java_agree(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_every_file_with_the_key_of_its_table(lake: Lake, tmp_path: Path) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, range(3))
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), range(3))
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     lake.call("compute_table_stats")
     lake.call("expire_snapshots", arguments="older_than => TIMESTAMP '2999-01-01 00:00:00'")
@@ -65,8 +64,7 @@ def test_every_file_with_the_key_of_its_table(lake: Lake, tmp_path: Path) -> Non
 
 
 def test_a_file_that_is_not_what_was_written(hadoop: Lake, tmp_path: Path) -> None:
-    table = hadoop.create()
-    hadoop.insert(table, [1])
+    table = hadoop.insert(hadoop.create(), [1])
     hadoop.insert(hadoop.create("other"), [1])
     parquet, manifest = (one(hadoop, suffix) for suffix in ("*.parquet", "*-m0.avro"))
     target = tmp_path / "out"

@@ -74,8 +74,7 @@ def drop_snapshots(metadata: Json) -> None:
 
 
 def two_rows(lake: Lake) -> str:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.insert(table, [2])
     return table
 

@@ -104,8 +104,7 @@ def no_keys(row: Row) -> str:
 
 
 def test_no_query_finds_a_key(hive: Lake) -> None:
-    table = hive.create(partition="part")
-    hive.insert(table, [1])
+    table = hive.insert(hive.create(partition="part"), [1])
     version = hive.value(f"SELECT snapshot_id FROM {table}.snapshots")
     for query in (
         f"SELECT key_metadata FROM {table}.files",
@@ -191,8 +190,7 @@ def test_columns_of_the_same_name_are_the_users_own(hive: Lake) -> None:
 
 
 def test_the_session_catalog_hides_keys_too(hive: Lake) -> None:
-    table = hive.create()
-    hive.insert(table, [1])
+    hive.insert(hive.create(), [1])
     same = hive.table(catalog="spark_catalog")
     assert key_metadata(hive.sql(f"SELECT * FROM {same}.files")) == [None]
     assert len(hive.sql(f"SELECT * FROM {same}")) == 1

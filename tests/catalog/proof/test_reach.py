@@ -40,8 +40,7 @@ def problems(report: VerifyReport) -> dict[str, str]:
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_plaintext_in_a_branch_or_under_a_tag(lake: Lake, deep: bool) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
     lake.insert(f"{table}.branch_audit", [2])
     lake.insert(table, [3])
@@ -68,8 +67,7 @@ def test_plaintext_in_a_branch_or_under_a_tag(lake: Lake, deep: bool) -> None:
 
 def test_what_only_older_metadata_names(lake: Lake) -> None:
     """It is checked as long as it is there, with keys of older metadata, and is no problem once it is gone."""
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     lake.run(f"INSERT OVERWRITE {table} VALUES (3, 'x', 'p')")
     old = data_files(lake)[0]
@@ -117,8 +115,7 @@ def test_a_sample_is_the_same_for_the_same_seed(lake: Lake) -> None:
 
 @pytest.mark.nightly
 def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     folder = (tmp_path / "record").as_uri()
     first = verify_table(lake.spark, table, depth="structure", resume=folder)
     assert first.ok, first
@@ -207,8 +204,7 @@ def meet(lake: Lake, opened: Path) -> None:
 
 def overwritten(lake: Lake) -> tuple[str, Path]:
     """A table of two snapshots, and the data file that only the first one has."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.run(f"INSERT OVERWRITE {table} VALUES (2, 'x', 'p')")
     return table, data_files(lake)[0]
 
@@ -274,8 +270,7 @@ def test_the_snapshot_that_is_verified_expires(lake: Lake) -> None:
 
 @pytest.mark.nightly
 def test_what_another_snapshot_reaches_is_wrong_still(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.insert(table, [2])
     lake.run(f"ALTER TABLE {table} CREATE TAG kept")
     shared, opened = data_files(lake)
@@ -336,8 +331,7 @@ def test_statistics_and_logged_metadata_that_go_meanwhile(lake: Lake) -> None:
 @pytest.mark.nightly
 def test_strays_that_go_meanwhile(lake: Lake) -> None:
     """A writer deletes what it has not committed."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     folder = lake.folder / "t" / "data"
     (folder / "left.parquet").write_bytes(b"PAR1 of somebody")
     stray = folder / "writing.parquet"
@@ -351,14 +345,12 @@ def test_strays_that_go_meanwhile(lake: Lake) -> None:
 @pytest.mark.nightly
 def test_a_table_that_is_dropped_meanwhile(lake: Lake) -> None:
     """It cannot be verified; of a catalog it is no part any more."""
-    other = lake.create("other")
-    lake.insert(other, [1])
+    other = lake.insert(lake.create("other"), [1])
     for verify in (
         lambda: verify_table(lake.spark, lake.table()),
         lambda: verify_catalog(lake.spark, f"{lake.catalog}.{lake.namespace}"),
     ):
-        table = lake.create()
-        lake.insert(table, [1])
+        lake.insert(lake.create(), [1])
         opened = data_files(lake)
         data = next(path for path in opened if path.is_relative_to(lake.folder / "t"))
         drop = lambda: lake.sql(f"DROP TABLE {lake.table()} PURGE")  # noqa: E731

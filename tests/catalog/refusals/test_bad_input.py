@@ -64,8 +64,7 @@ def test_bad_table(lake: Lake, case: str) -> None:
 
 
 def test_bad_properties_later(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     for properties in (
         {"write.format.default": "orc"},
         {"write.delete.parquet.page-version": "v2"},

@@ -33,8 +33,7 @@ def call(lake: Lake, name: str = "t") -> str:
 def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
     lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"DELETE FROM {lake.table()} WHERE id = 1")
-    neighbour = lake.create("neighbour")
-    lake.insert(neighbour, [3])
+    neighbour = lake.insert(lake.create("neighbour"), [3])
     lake.refused(call(lake), lake.table().split(".", 1)[1], "its key can be had", "PURGE")
     kept = everything_below(lake.folder / "neighbour")
     own = [path for path in everything_below(lake.folder / "t") if path.suffix != ".crc"]
@@ -59,8 +58,7 @@ def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
 
 def test_many_manifest_lists_are_read_by_a_job(lake: Lake) -> None:
     """A purge is refused if one of them cannot be read; few are read on the driver."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.insert(table, [2])
     jobs = lake.spark.sparkContext.statusTracker()
     lists = [path for path in lake.files() if path.name.startswith("snap-")]
@@ -123,8 +121,7 @@ def test_a_write_that_fails_leaves_no_file(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_a_query_that_fails_leaves_no_file(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     row = "SELECT /*+ REPARTITION(2) */ id, if(id = 19, raise_error('stop'), 'x') AS note, 'p' AS part FROM range(20)"
     new = lake.table("new")
     for statement in (

@@ -39,8 +39,7 @@ def test_hive_without_locks(hive: Lake) -> None:
     keyed = off.replace("(", "('encryption.key-id'='k1', ")
     new = hive.table("new")
     hive.refused(f"CREATE TABLE {new} (id BIGINT) USING iceberg {keyed}", "lock-enabled", "2.3.9")
-    table = hive.create()
-    hive.insert(table, [1])
+    table = hive.insert(hive.create(), [1])
     hive.refused(f"ALTER TABLE {table} SET {off}", table, "engine.hive.lock-enabled", "2.3.9")
     assert hive.ids(table) == [1]
 

@@ -7,8 +7,7 @@ from harness.lake import Lake
 
 @pytest.mark.catalogs()
 def test_rename(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     new = lake.table("renamed")
     if lake.kind == "hadoop":  # a Hadoop catalog cannot rename
         with pytest.raises(Exception, match="Cannot rename Hadoop tables"):
@@ -108,8 +107,7 @@ def test_required(lake: Lake) -> None:
 
 def test_allowed_key_ids(hive: Lake) -> None:
     """A master key that the catalog does not allow is refused; AllowedKeysOfTablesTest has all that is."""
-    other = hive.create("other", key="k2")
-    hive.insert(other, [1])
+    other = hive.insert(hive.create("other", key="k2"), [1])
     log = hive.sql(f"SELECT file FROM {other}.metadata_log_entries")
     limited = hive.with_options({"encryption.allowed-key-ids": "k1, x-*"})
     told = ("encryption.key-id is 'k2'", "k1, x-*", "encryption.allowed-key-ids")
@@ -149,8 +147,7 @@ def test_the_key_id_is_set_at_create_only(lake: Lake) -> None:
 
 
 def test_new_session(lake: Lake) -> None:
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, [1, 2, 3])
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2, 3])
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     other = lake.spark.newSession()
     assert sorted(row.id for row in other.table(table).collect()) == [2, 3]

@@ -26,8 +26,7 @@ ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
 
 @pytest.mark.since("how many keys stock Iceberg leaves differs by its version", iceberg="1.12")
 def test_keys_that_stock_iceberg_leaves_go(hive: Lake) -> None:
-    table = hive.create()
-    hive.insert(table, [1])
+    table = hive.insert(hive.create(), [1])
     for i in (2, 3):
         hive.insert(hive.table(catalog="stock_hive"), [i])
     hive.sql(f"CALL stock_hive.system.expire_snapshots(table => '{hive.namespace}.t', {ALL})")
@@ -102,8 +101,7 @@ def delete_by_equality(lake: Lake, i: int) -> None:
 
 
 def test_equality_deletes_are_applied(hadoop: Lake) -> None:
-    table = hadoop.create(columns="id INT, note STRING, part STRING")
-    hadoop.insert(table, [1, 2, 3])
+    table = hadoop.insert(hadoop.create(columns="id INT, note STRING, part STRING"), [1, 2, 3])
     delete_by_equality(hadoop, 2)
     before = keys_in_main(hadoop)
     done = reencrypt_table(hadoop.spark, table)
@@ -137,8 +135,7 @@ class OnScan:
 
 def test_deleted_rows_stay_deleted(hadoop: Lake) -> None:
     """While it runs, a compaction commits that began before an equality delete, and keeps what that deletes."""
-    table = hadoop.create(columns="id INT, note STRING, part STRING")
-    hadoop.insert(table, [4])
+    table = hadoop.insert(hadoop.create(columns="id INT, note STRING, part STRING"), [4])
     hadoop.insert(table, [1, 2, 3])
     beside = hadoop.java()
     began = beside.currentSnapshot()
@@ -190,8 +187,7 @@ def test_what_cannot_be_reencrypted(hadoop: Lake) -> None:
 @pytest.mark.nightly
 def test_the_runbook(lake: Lake) -> None:
     """The Python and the SQL of docs/compromise.md, in order."""
-    table = lake.create()
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(), [1, 2])
     lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
     lake.run(f"ALTER TABLE {table} CREATE TAG first")
     lake.run(f"DELETE FROM {table} WHERE id = 1")

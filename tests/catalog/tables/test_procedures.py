@@ -27,8 +27,7 @@ def snapshots(lake: Lake, table: str) -> list[int]:
 
 
 def test_expire_snapshots_deletes_files(lake: Lake) -> None:
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1])
     lake.insert(table, range(2, 6))
     lake.run(f"DELETE FROM {table} WHERE id = 2")
     lake.run(f"INSERT OVERWRITE {table} VALUES (9, '{MARKER}', 'p')")
@@ -48,8 +47,7 @@ def test_expire_snapshots_deletes_files(lake: Lake) -> None:
 
 def test_java_expire_snapshots_deletes_files(lake: Lake) -> None:
     """Table.expireSnapshots().commit() in Java leaves all files of an encrypted table behind on stock Iceberg."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.run(f"INSERT OVERWRITE {table} VALUES (9, '{MARKER}', 'p')")
     lake.insert(table, [10])  # Java deletes what a snapshot removed once that snapshot expires
     before = [path for path in lake.files() if path.suffix == ".parquet"]
@@ -62,8 +60,7 @@ def test_java_expire_snapshots_deletes_files(lake: Lake) -> None:
 
 
 def test_remove_orphan_files_keeps_what_is_reachable(lake: Lake) -> None:
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, range(5))
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), range(5))
     lake.run(f"DELETE FROM {table} WHERE id = 0")
     reachable = everything_below(lake.folder / "t")
     orphan = next(path for path in lake.files() if path.suffix == ".parquet").with_name(
@@ -102,8 +99,7 @@ def test_rewrite_data_files_and_manifests(lake: Lake) -> None:
 
 
 def test_rewrite_position_delete_files(lake: Lake) -> None:
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, range(5))
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), range(5))
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     lake.run(f"DELETE FROM {table} WHERE id = 2")
     lake.call("rewrite_position_delete_files", arguments="options => map('rewrite-all', 'true')")
@@ -136,8 +132,7 @@ def test_rollback_set_current_cherrypick_and_ancestors(lake: Lake) -> None:
 
 
 def test_create_changelog_view(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(), [1, 2])
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     view = lake.call("create_changelog_view")[0][0]
     changes = lake.rows(f"SELECT id, _change_type FROM {view}")
@@ -146,8 +141,7 @@ def test_create_changelog_view(lake: Lake) -> None:
 
 
 def test_register_table(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     metadata = lake.value(
         f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1"
     )
@@ -190,8 +184,7 @@ def test_a_mirrored_folder_is_registered(lake: Lake, tmp_path: Path) -> None:
     """Without rewrite_table_path: the files come back under the paths that they had."""
     if lake.kind == "hadoop":
         pytest.skip("a folder of a Hadoop catalog is a table of it: there is nothing to register")
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     metadata = lake.value(
         f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1"

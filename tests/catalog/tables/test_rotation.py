@@ -62,8 +62,7 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
 def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
     """A new version of the master key, and another key."""
     lake = lake.with_options(keys.options())
-    table = lake.create(partition="part")
-    lake.insert(table, [1, 2], "p")
+    table = lake.insert(lake.create(partition="part"), [1, 2], "p")
     lake.insert(table, [3], "q")
     lake.run(f"ALTER TABLE {table} CREATE TAG before")
     lake.run(f"DELETE FROM {table} WHERE id = 1")
@@ -143,8 +142,7 @@ def test_another_kms(lake: Lake, keys: Keys, tmp_path: Path) -> None:
 
 def moves_to(moved: Lake, lake: Lake, key: str) -> None:
     """A table of a catalog moves to the KMS of another one, which the former KMS cannot read then."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.insert(table, [2])
     before = lake.history(table)
     with lake.seen_by(moved.catalog):
@@ -183,8 +181,7 @@ def test_from_a_keystore_to_vault(hadoop: Lake, tmp_path: Path) -> None:
 @pytest.mark.catalogs("jdbc")
 def test_a_new_kek(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.call("compute_table_stats")
     [row] = lake.call("rotate_kek", arguments="dry_run => true")
     assert row.new_kek_id is None and not row.committed
@@ -237,8 +234,7 @@ def test_a_view_has_no_keys(hive: Lake) -> None:
 
 
 def test_what_cannot_be_rotated(hadoop: Lake) -> None:
-    table = hadoop.create()
-    hadoop.insert(table, [1])
+    table = hadoop.insert(hadoop.create(), [1])
     plain = hadoop.create("plain", key=None)
     call = f"CALL {hadoop.catalog}.system.rotate_master_key(table => '{hadoop.namespace}.t'"
     hadoop.refused(f"{call}, new_key_id => 'none')", table, "none", "k1")

@@ -41,8 +41,7 @@ def key_entries(lake: Lake) -> int:
 
 def test_statistics_are_encrypted_and_used(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create(partition="part")
-    lake.insert(table, [1, 2], part=MARKER)
+    table = lake.insert(lake.create(partition="part"), [1, 2], part=MARKER)
     for procedure in PROCEDURES:
         lake.call(procedure)
     assert [magic(path) for path in statistics_files(lake)] == [b"AGS1"] * 2
@@ -71,8 +70,7 @@ def test_statistics_are_encrypted_and_used(lake: Lake) -> None:
 def test_the_optimizer_uses_them(hadoop: Lake, spark: SparkSession) -> None:
     """Spark reads the counts of distinct values, which Iceberg copies to metadata.json, in plaintext."""
     lake = hadoop.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create()
-    lake.insert(table, range(7))
+    table = lake.insert(lake.create(), range(7))
     lake.call("compute_table_stats")
     for key, value in COST.items():
         spark.conf.set(key, value)
@@ -91,8 +89,7 @@ def test_the_optimizer_uses_them(hadoop: Lake, spark: SparkSession) -> None:
 )
 def test_statistics_go_when_their_snapshot_does(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create(partition="part")
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(partition="part"), [1])
     for procedure in PROCEDURES:
         lake.call(procedure)
     lake.insert(table, [2])
@@ -109,8 +106,7 @@ def test_statistics_go_when_their_snapshot_does(lake: Lake) -> None:
 
 def test_plaintext_statistics_are_found(hadoop: Lake) -> None:
     lake = hadoop.with_options({"encryption.statistics": "plaintext"})
-    table = lake.create(partition="part")
-    lake.insert(table, [1], part=MARKER)
+    table = lake.insert(lake.create(partition="part"), [1], part=MARKER)
     for procedure in PROCEDURES:
         lake.sql(f"CALL {lake.catalog}.system.{procedure}(table => '{lake.namespace}.t')")
     assert {magic(path) for path in statistics_files(lake)} == {b"PFA1", b"PAR1"}
