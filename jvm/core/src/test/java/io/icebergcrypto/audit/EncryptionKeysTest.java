@@ -323,8 +323,7 @@ class EncryptionKeysTest extends LakeFixture {
     create(1);
     assertThatThrownBy(() -> EncryptionKeys.of(catalog, TableIdentifier.of(TestLake.DB, "plain")))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("lake.db.plain")
-        .hasMessageContaining("is not encrypted");
+        .hasMessageContainingAll("lake.db.plain", "is not encrypted");
     assertThatThrownBy(() -> EncryptionKeys.of(catalog, TableIdentifier.parse("db.t.files")))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("without the name of a metadata table");

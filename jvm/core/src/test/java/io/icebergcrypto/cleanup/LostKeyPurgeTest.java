@@ -58,8 +58,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @EnumSource(names = {"JDBC", "HADOOP"}) // all four: tests/catalog/test_lost_key.py
 class LostKeyPurgeTest extends LakeFixture {
   private Table create(String name, Map<String, String> more) {
-    Table table = TestLake.createTable(catalog, name, more);
-    TestLake.append(table, 1, 2);
+    Table table = TestLake.append(TestLake.createTable(catalog, name, more), 1, 2);
     return table;
   }
 
@@ -130,8 +129,7 @@ class LostKeyPurgeTest extends LakeFixture {
     byte[] wrong = XorKms.WRONG_KEY;
     try (EncryptedCatalog own = withKms(wrongKms);
         EncryptedCatalog asked = withKms(wrongKms)) {
-      Table table = TestLake.createTable(own, "t", Map.of());
-      TestLake.append(table, 1, 2);
+      Table table = TestLake.append(TestLake.createTable(own, "t", Map.of()), 1, 2);
       XorKms.answer(wrong, wrong, wrong, wrong, wrong, wrong, wrong, wrong);
       assertThatThrownBy(() -> asked.purgeWithoutKey(T))
           .isInstanceOf(BadWrappedKeyException.class)

@@ -63,8 +63,7 @@ class MetadataSignaturesTest extends LakeFixture {
   // ---- helpers
 
   private Table table(Map<String, String> properties) {
-    Table table = TestLake.createTable(catalog, "t", properties);
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", properties), 1);
     return table;
   }
 
@@ -517,8 +516,7 @@ class MetadataSignaturesTest extends LakeFixture {
       assertThat(Silent.CALLS).as("nothing was asked").hasValue(0);
       assertThat(required.tableExists(T)).isFalse();
 
-      Table table = TestLake.createTable(unsigned, "t", Map.of());
-      TestLake.append(table, 1);
+      Table table = TestLake.append(TestLake.createTable(unsigned, "t", Map.of()), 1);
       assertThat(status(table))
           .isEqualTo(new MetadataAuthentication(false, "the catalog has " + off + "=off"));
       Table loaded = required.loadTable(T);
@@ -543,8 +541,7 @@ class MetadataSignaturesTest extends LakeFixture {
     String declared = "encryption.kms.authenticated-wrapping";
     try (EncryptedCatalog said = with(Silent.class, declared, "true");
         EncryptedCatalog knows = with(Telling.class)) {
-      Table table = TestLake.createTable(said, "t", Map.of());
-      TestLake.append(table, 1);
+      Table table = TestLake.append(TestLake.createTable(said, "t", Map.of()), 1);
       assertThat(TestLake.ids(knows.loadTable(T))).containsExactly(1L);
       assertThat(status(knows.loadTable(T)).authenticated()).isTrue();
       assertThatThrownBy(

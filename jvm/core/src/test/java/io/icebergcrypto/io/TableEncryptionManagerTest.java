@@ -6,11 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.gson.Gson;
 import io.icebergcrypto.metadata.KeyEntries;
 import io.icebergcrypto.testing.PlainKms;
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -33,6 +29,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager.FileEncryptionKeys;
 import org.apache.iceberg.inmemory.InMemoryOutputFile;
+import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.Test;
 
 /** What a manager learns and forgets, while others use it. */
@@ -136,19 +133,12 @@ class TableEncryptionManagerTest {
   void thousandsOfKeysTravelAsBytesAndNotAsObjects() throws IOException, ClassNotFoundException {
     List<EncryptedKey> keys = lists(2000);
     keys.add(new BaseEncryptedKey("other", ByteBuffer.allocate(3), null, Map.of("ä", "")));
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-      out.writeObject(manager(keys));
-    }
-
-    assertThat(bytes.toString(StandardCharsets.ISO_8859_1)).doesNotContain("BaseEncryptedKey");
-    try (ObjectInputStream in =
-        new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
-      TableEncryptionManager arrived = (TableEncryptionManager) in.readObject();
-      assertThat(texts(arrived)).isEqualTo(texts(manager(keys)));
-      assertThat(arrived.decryptKeyMetadata(new ListOf(keys.get(2000).keyId())).remaining())
-          .isPositive();
-    }
+    byte[] bytes = SerializationUtil.serializeToBytes(manager(keys));
+    assertThat(new String(bytes, StandardCharsets.ISO_8859_1)).doesNotContain("BaseEncryptedKey");
+    TableEncryptionManager arrived = SerializationUtil.deserializeFromBytes(bytes);
+    assertThat(texts(arrived)).isEqualTo(texts(manager(keys)));
+    assertThat(arrived.decryptKeyMetadata(new ListOf(keys.get(2000).keyId())).remaining())
+        .isPositive();
   }
 
   /** An entry that counts how often it is asked for anything. */

@@ -57,8 +57,7 @@ class OtherKmsTest extends LakeFixture {
   }
 
   private Table create() {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     KekRotation.run(catalog, T, false, false);
     table.refresh();
     TestLake.append(table, 2);
@@ -126,8 +125,7 @@ class OtherKmsTest extends LakeFixture {
         CachingKmsClient former = KmsClients.create(off)) {
       MasterKeyRotation done = MasterKeyRotation.run(moved, T, "k3", former, false);
       assertThat(done.kmsCalls()).as("a KEK is wrapped, and unwrapped again").isEqualTo(2);
-      Table table = moved.loadTable(T);
-      TestLake.append(table, 1);
+      Table table = TestLake.append(moved.loadTable(T), 1);
       assertThat(TestLake.ids(table)).containsExactly(1L);
       assertThat(MasterKeyUse.of(moved, T).keks())
           .extracting(MasterKeyUse.WrappedBy::masterKeyId)
@@ -182,8 +180,7 @@ class OtherKmsTest extends LakeFixture {
     lake.openStock().loadTable(T).updateProperties().set("a", "b").commit();
     assertThatThrownBy(() -> move("k3", false))
         .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("lake.db.t")
-        .hasMessageContaining("its metadata is refused");
+        .hasMessageContainingAll("lake.db.t", "its metadata is refused");
   }
 
   private static Map<String, String> with(Map<String, String> all, String key, String value) {

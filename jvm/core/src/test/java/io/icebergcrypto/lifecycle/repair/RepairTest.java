@@ -283,8 +283,7 @@ class RepairTest extends LakeFixture {
 
   @Test
   void plaintextIsNamedAndLeft() throws IOException {
-    Table table = create(Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create(Map.of()), 1);
     long encrypted = table.currentSnapshot().snapshotId();
     Transaction replaced = openStock().buildTable(T, TestLake.SCHEMA).replaceTransaction();
     replaced.newAppend().appendFile(TestLake.write(replaced.table(), 2)).commit();
@@ -313,8 +312,7 @@ class RepairTest extends LakeFixture {
   /** What a branch or a staged commit has is newer, and never was what main showed. */
   @Test
   void theWayBackOfMainLeadsToNoOtherBranch() throws IOException {
-    Table table = create(Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create(Map.of()), 1);
     table.manageSnapshots().createBranch("audit").commit();
     table.newAppend().appendFile(TestLake.write(table, 2)).toBranch("audit").commit();
     table.refresh();
@@ -377,8 +375,7 @@ class RepairTest extends LakeFixture {
   void keksOfAnotherMasterKey() throws IOException {
     assumeTrue(backend == Backend.REST, "a commit that began before a rotation is a conflict");
 
-    Table before = create(Map.of());
-    TestLake.append(before, 1);
+    Table before = TestLake.append(create(Map.of()), 1);
     stock(update -> set(update, "encryption.key-id", "k2"));
     TestLake.append(open().loadTable(T), 2); // under a new KEK
     Defect defect = found(Kind.OTHER_MASTER_KEY);
@@ -455,8 +452,7 @@ class RepairTest extends LakeFixture {
 
   @Test
   void filesThatAreGone() throws IOException {
-    Table table = create(Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create(Map.of()), 1);
     Files.delete(TestLake.path(table.currentSnapshot().manifestListLocation()));
     Defect gone = found(Kind.UNREADABLE);
     assertThat(gone.detail()).contains("manifest list");
@@ -474,8 +470,7 @@ class RepairTest extends LakeFixture {
   /** A commit and maintenance, after the metadata was loaded and before its list is looked at. */
   @Test
   void aListThatExpiresMeanwhileIsNotLost() throws IOException {
-    Table table = create(Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create(Map.of()), 1);
     BaseTable then = (BaseTable) openStock().loadTable(T);
     Snapshot first = then.currentSnapshot();
     TestLake.append(table, 2);

@@ -57,8 +57,7 @@ class FileCheckTest {
     assertThat(Depth.of("magic")).isEqualTo(Depth.MAGIC);
     assertThatThrownBy(() -> Depth.of("deeper"))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("no depth 'deeper'")
-        .hasMessageContaining("magic, structure, deep");
+        .hasMessageContainingAll("no depth 'deeper'", "magic, structure, deep");
     assertThatThrownBy(() -> Depth.of(null)).isInstanceOf(InvalidConfigurationException.class);
   }
 
