@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from suite.compare import NotComparableError, baseline_of, compare, missing
+from suite.compare import NotComparableError, baseline_of, compare, missing, text_of
 
 BASELINE = Path(__file__).with_name("baseline.json")
 
@@ -21,7 +21,7 @@ def main(results: Path, baseline: Path, accept: bool) -> int:
     try:
         content = json.loads(results.read_text())
         if accept:
-            baseline.write_text(json.dumps(baseline_of(content), indent=1) + "\n")
+            baseline.write_text(text_of(baseline_of(content)))
             print(f"{baseline}: {len(content['cells'])} cells accepted")
             return 0
         committed = json.loads(baseline.read_text())

@@ -1,5 +1,7 @@
 """What got worse since a baseline: ratios and counts, never absolute times."""
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +36,14 @@ def baseline_of(content: Mapping[str, Any]) -> dict[str, Any]:
         "kms": _calls(content),
         "waits": _waits(content),
     }
+
+
+def text_of(baseline: Mapping[str, Any]) -> str:
+    """As JSON with a line for each ratio, so that a diff of two baselines says which ones have changed."""
+    text = json.dumps(baseline, indent=1) + "\n"
+    return re.sub(
+        r'\{\s+("median"[^}]*\d)\s+\}', lambda ratio: f"{{{' '.join(ratio[1].split())}}}", text
+    )
 
 
 def compare(content: Mapping[str, Any], baseline: Mapping[str, Any]) -> list[Worse]:

@@ -12,12 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from doubles.azure_keys import (
-    DAY,
     Json,
     Key,
     RefusedError,
@@ -30,6 +28,7 @@ from doubles.azure_keys import (
     unbase64url,
 )
 from doubles.azure_login import TENANT, Logins, Token, openid_configuration
+from doubles.served import Served, Silent
 
 SCOPE = "https://vault.azure.net/.default"
 API_VERSIONS = {"7.4", "7.5", "7.6", "2025-07-01"}
@@ -39,7 +38,7 @@ PAGE = 3  # small, so that tests see pages; Azure's is 25
 
 
 @dataclass
-class AzureDouble:
+class AzureDouble(Served):
     """The double. `stop` ends it.
 
     Attributes:
@@ -51,27 +50,12 @@ class AzureDouble:
         requests: method and path of every request, with the status of its answer.
     """
 
-    port: int = 0
     login: Logins = field(default_factory=Logins)
     keys: dict[tuple[str, str], Key] = field(default_factory=dict)
     denied: dict[str, str] = field(default_factory=dict)
     damage: Callable[[Json], Json] | None = None
     requests: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    _server: ThreadingHTTPServer | None = None
-
-    def start(self) -> "AzureDouble":
-        handler = type("Handler", (_Handler,), {"double": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def stop(self) -> None:
-        assert self._server is not None
-        self._server.shutdown()
-        self._server.server_close()
 
     def add_key(
         self, name: str, kty: str = "RSA", size: int | None = None, host: str = VAULT
@@ -195,39 +179,6 @@ class _Call:
     def get(self, name: str, version: str) -> Json:
         return self.bundle(*self.pair(name, version))
 
-    def update(self, name: str, version: str) -> Json:
-        key, found = self.pair(name, version)
-        for attribute in ("enabled", "nbf", "exp"):
-            if attribute in self.body.get("attributes", {}):
-                setattr(found, attribute, self.body["attributes"][attribute])
-        found.ops = self.body.get("key_ops") or found.ops
-        return self.bundle(key, found)
-
-    def delete(self, name: str) -> Json:
-        key = self.key(name)
-        key.deleted = int(time.time())
-        return self.deleted(name)
-
-    def deleted(self, name: str) -> Json:
-        key = self.double.keys.get((self.vault, name))
-        if key is None or key.deleted is None:
-            raise not_found(name)
-        return self.bundle(key, key.current) | {
-            "recoveryId": f"https://{self.host}/deletedkeys/{name}",
-            "deletedDate": key.deleted,
-            "scheduledPurgeDate": key.deleted + 90 * DAY,
-        }
-
-    def recover(self, name: str) -> Json:
-        self.deleted(name)
-        self.double.keys[self.vault, name].deleted = None
-        return self.get(name, "")
-
-    def purge(self, name: str) -> Json:
-        self.deleted(name)
-        del self.double.keys[self.vault, name]
-        return {}
-
     def list_keys(self) -> Json:
         found = [
             (self.kid(key), key.current)
@@ -284,11 +235,6 @@ _ROUTES: list[tuple[str, str, str, Callable[..., Json]]] = [
     ("GET", r"/keys", "list", _Call.list_keys),
     ("GET", rf"{_KEY}/versions", "list", _Call.list_versions),
     ("GET", rf"{_KEY}(?:/{_VERSION})?", "get", _Call.get),
-    ("PATCH", rf"{_KEY}(?:/{_VERSION})?", "update", _Call.update),
-    ("DELETE", _KEY, "delete", _Call.delete),
-    ("GET", rf"/deletedkeys/{_NAME}", "get", _Call.deleted),
-    ("POST", rf"/deletedkeys/{_NAME}/recover", "recover", _Call.recover),
-    ("DELETE", rf"/deletedkeys/{_NAME}", "purge", _Call.purge),
 ]
 
 
@@ -298,7 +244,7 @@ def _vault(host: str) -> str:
     return VAULT if name in ("127.0.0.1", "localhost") else name
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Silent):
     protocol_version = "HTTP/1.1"
     double: AzureDouble
 
@@ -319,7 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815
+    do_GET = do_POST = _handle  # noqa: N815
 
     def _answer(self, body: bytes) -> tuple[int, dict[str, str], Any]:
         parts = urlsplit(self.path)
@@ -345,5 +291,5 @@ class _Handler(BaseHTTPRequestHandler):
         given = json.loads(body) if body else {}
         return 200, {}, self.double.answer(self.command, self.path, host, token, given)
 
-    def log_message(self, *args: Any) -> None:
-        """Silent: tests look at `requests`."""
+
+AzureDouble.handler = _Handler

@@ -1,17 +1,17 @@
 """A double of Ranger Admin: what a Ranger KMS asks it for, the policies of its service."""
 
 import json
-import threading
 from collections.abc import Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from doubles.served import Served, Silent
 
 SERVICE = "kms"
 _DOWNLOAD = f"/service/plugins/policies/download/{SERVICE}"
 
 
-class RangerAdmin:
+class RangerAdmin(Served):
     """Listens on 127.0.0.1 once it is started. There are no policies at first: nobody may do anything."""
 
     def __init__(self, definition: dict[str, Any]) -> None:
@@ -22,19 +22,6 @@ class RangerAdmin:
         """
         self._definition = definition
         self._policies: tuple[int, list[dict[str, Any]]] = (1, [])
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-
-    def start(self) -> "RangerAdmin":
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
 
     def allow(self, *policies: dict[str, Any]) -> None:
         """Has these policies and no others; a KMS asks every second."""
@@ -76,22 +63,19 @@ def policy(user: str, operations: Sequence[str], key: str = "*") -> dict[str, An
     }
 
 
-def _handler(admin: RangerAdmin) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked = urlsplit(self.path)
-            if asked.path != _DOWNLOAD:
-                self.send_error(404)
-                return
-            told = admin.newer_than(int(parse_qs(asked.query)["lastKnownVersion"][0]))
-            body = b"" if told is None else json.dumps(told).encode()
-            self.send_response(304 if told is None else 200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+class _Handler(Silent):
+    def do_GET(self) -> None:  # noqa: N802
+        asked = urlsplit(self.path)
+        if asked.path != _DOWNLOAD:
+            self.send_error(404)
+            return
+        told = self.double.newer_than(int(parse_qs(asked.query)["lastKnownVersion"][0]))
+        body = b"" if told is None else json.dumps(told).encode()
+        self.send_response(304 if told is None else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
-        def log_message(self, *args: object) -> None:
-            """Silent."""
 
-    return Handler
+RangerAdmin.handler = _Handler

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from harness.files import MARKER, files_below, magic, plaintext_problem, untouched
+from harness.files import ENCRYPTED_MAGIC, MARKER, files_below, magic, plaintext_problem, untouched
 from harness.world import World, catalog_conf
 
 COLUMNS = "id BIGINT, note STRING, part STRING"
@@ -104,16 +104,42 @@ class Lake:
         self.run(statement) if key is not None else self.sql(statement)
         return table
 
-    def insert(self, table: str, ids: Iterable[int], part: str = "p") -> None:
-        """Inserts rows (id, MARKER-id, part) as one data file."""
+    def insert(self, table: str, ids: Iterable[int], part: str = "p") -> str:
+        """Inserts rows (id, MARKER-id, part) as one data file, and returns the table's name."""
         values = ", ".join(f"({i}, '{MARKER}-{i}', '{part}')" for i in ids)
         self.run(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
+        return table
 
     def ids(self, table: str, suffix: str = "") -> list[int]:
         """The sorted ids of a table of COLUMNS, whose every note is checked to hold the marker."""
         rows = self.sql(f"SELECT id, note FROM {table} {suffix}")
         assert all(MARKER in row.note for row in rows), rows
         return sorted(row.id for row in rows)
+
+    def history(self, table: str) -> dict[int, list[int]]:
+        """The ids of each snapshot."""
+        snapshots = [row[0] for row in self.sql(f"SELECT snapshot_id FROM {table}.snapshots")]
+        return {one: self.ids(table, f"VERSION AS OF {one}") for one in snapshots}
+
+    def properties(self, table: str) -> dict[str, str]:
+        return {row.key: row.value for row in self.sql(f"SHOW TBLPROPERTIES {table}")}
+
+    def tables(self) -> set[str]:
+        """The names of the namespace's tables."""
+        found = self.sql(f"SHOW TABLES IN {self.catalog}.{self.namespace}")
+        return {row.tableName for row in found}
+
+    def plaintext_files(self, name: str = "t") -> list[Path]:
+        return [path for path in self.files(name) if magic(path) not in ENCRYPTED_MAGIC]
+
+    def java(self, table: str | None = None, refresh: bool = True) -> Any:
+        """Iceberg's own Table: as the catalog has it or, not refreshed, as the session's cache does."""
+        table, spark = table or self.table(), self.spark
+        if refresh:
+            self.sql(f"REFRESH TABLE {table}")
+        assert spark._jvm is not None
+        load = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
+        return load(spark._jsparkSession, table)
 
     def call(self, procedure: str, table: str = "t", arguments: str = "") -> list[Row]:
         extra = f", {arguments}" if arguments else ""

@@ -1,15 +1,17 @@
 """Programs in a process of their own: one run as its user would, servers ended."""
 
+import json
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.jars import ROOT, SPARK_JARS
+from harness.steps import SEEN
 
 START_SECONDS = 60
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for JVMs that live for seconds
@@ -57,21 +59,73 @@ def run(
     return done.stdout
 
 
+def seen_by(
+    program: Path,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    /,
+    *,
+    errors: Path | None = None,
+    timeout: float = 400,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Runs a program that tells what it saw (harness.steps).
+
+    Args:
+        errors: gets its standard error.
+        settings: what it is given; of which `conf` configures its session.
+    """
+    places = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    command = [sys.executable, str(program)]
+    if errors:
+        command = ["bash", "-c", f'exec "$@" 2> {errors}', "-", *command]
+    printed = run(
+        command,
+        cwd,
+        {**places, **(environment or {})},
+        given=json.dumps(settings),
+        timeout=timeout,
+    )
+    line = next(line for line in printed.splitlines() if line.startswith(SEEN))
+    return dict(json.loads(line.removeprefix(SEEN)))
+
+
+def outcome(seen: Mapping[str, Any], step: str) -> Any:
+    """What a step of a program saw; fails with its error."""
+    found = seen[step]
+    assert not (isinstance(found, dict) and "error" in found), found["error"]
+    return found
+
+
 def start_spark(
     program: str, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
     """Starts one of Spark's programs (of its bin folder) in the folder of its log, which it writes."""
+    return start_logging(
+        [SPARK_JARS.parent / "bin" / program, *arguments],
+        log,
+        {
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(SPARK_JARS.parent),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            **(environment or {}),
+        },
+        log.parent,
+    )
+
+
+def start_logging(
+    command: Sequence[object],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> "subprocess.Popen[bytes]":
+    """Starts a program that is given no input, and whose output is the log."""
     with log.open("wb") as output:
         return subprocess.Popen(
-            [str(SPARK_JARS.parent / "bin" / program), *arguments],
-            cwd=log.parent,
-            env={
-                **os.environ,
-                "PYSPARK_PYTHON": sys.executable,
-                "SPARK_HOME": str(SPARK_JARS.parent),
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                **(environment or {}),
-            },
+            list(map(str, command)),
+            cwd=cwd,
+            env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -85,6 +139,14 @@ def wait_for_end(process: "subprocess.Popen[Any]") -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Waits until it holds; fails if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def free_port() -> int:

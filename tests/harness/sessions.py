@@ -155,7 +155,7 @@ def web_ui(spark: SparkSession) -> str:
 
 
 def deks_of(spark: SparkSession, table: str) -> set[bytes]:
-    """The data keys of a table's manifests and data files."""
+    """The data keys of the manifests, data and delete files of a table's current snapshot."""
     jvm: Any = spark.sparkContext._jvm
     java = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
     encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.encryptedInput
@@ -170,7 +170,10 @@ def deks_of(spark: SparkSession, table: str) -> set[bytes]:
         add(manifest.keyMetadata())
     tasks = java.newScan().planFiles().iterator()
     while tasks.hasNext():
-        add(tasks.next().file().keyMetadata())
+        task = tasks.next()
+        for file in (task.file(), *task.deletes()):
+            add(file.keyMetadata())
+    tasks.close()
     return deks
 
 

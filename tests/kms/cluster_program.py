@@ -1,15 +1,10 @@
-"""What tests/kms/test_every_kms.py runs on a local-cluster: a driver and two executors, each a JVM of its own.
-
-Reads its settings as JSON from standard input and writes what it saw as JSON to standard output.
-"""
+"""What tests/kms/test_every_kms.py runs on a local-cluster: a driver and two executors, each a JVM of its own."""
 
 import base64
-import json
-import sys
-import traceback
 from collections.abc import Callable
 from typing import Any
 
+from harness.steps import given, seen, tell
 from pyspark.sql import SparkSession
 
 import pyspark_iceberg_crypto
@@ -23,15 +18,12 @@ from pyspark_iceberg_crypto import (
 
 
 def main() -> None:
-    settings = json.load(sys.stdin)
-    builder = SparkSession.builder.appName("iceberg-crypto cluster test")
-    for key, value in settings["conf"].items():
-        builder = builder.config(key, value)
+    settings, builder = given()
     spark = builder.getOrCreate()
     executors = spark.sparkContext.range(64, numSlices=8).map(lambda _: executor()).collect()
-    seen = {name: Life(spark, name, given).live() for name, given in settings["kms"].items()}
+    lives = {name: Life(spark, name, kms).live() for name, kms in settings["kms"].items()}
     spark.stop()
-    sys.stdout.write("SEEN " + json.dumps({"executors": len(set(executors)), "kms": seen}) + "\n")
+    tell({"executors": len(set(executors)), "kms": lives})
 
 
 def executor() -> int:
@@ -56,7 +48,6 @@ class Life:
         self.key_id = self.key
         self.catalog = name
         self.table = f"{name}.db.t"
-        self.seen: dict[str, Any] = {}
         self.driver_calls = 0
 
     def live(self) -> dict[str, Any]:
@@ -65,14 +56,9 @@ class Life:
             *(self.on_executors, self.rotate, self.verify, self.shown),
         ]
         self.new_session()
-        for step in steps:
-            try:
-                self.seen[step.__name__] = step()
-            except Exception:  # noqa: BLE001 (told by the step's test)
-                self.seen[step.__name__] = {"error": traceback.format_exc()}
-                break
+        found = seen(steps, go_on=False)
         self.end_session()
-        return {**self.seen, "driver_calls": self.driver_calls}
+        return {**found, "driver_calls": self.driver_calls}
 
     def new_session(self) -> None:
         """A session where nobody has used the catalog: a KMS client of its own, nothing in its cache."""

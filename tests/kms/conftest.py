@@ -4,7 +4,8 @@ A server is started by the first test that uses it. Its module is imported then 
 one KMS need nothing that only another's server needs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,21 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
     )
     yield started
     started.stop()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Jvm]]:
+    """`start(environment, options)`: a JVM of its own, stopped with the test."""
+    started: list[Jvm] = []
+
+    def start(environment: Mapping[str, str] | None = None, options: Sequence[str] = ()) -> Jvm:
+        log = tmp_path / f"log-{len(started)}"
+        started.append(start_jvm(log, environment, options))
+        return started[-1]
+
+    yield start
+    for jvm in started:
+        jvm.stop()
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,7 @@ saw is looked at here.
 """
 
 import base64
-import json
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 import pytest
 from harness.backends import KINDS, Backend, start
 from harness.jars import build_jars
-from harness.programs import run
+from harness.programs import outcome, seen_by
 from servers.cluster import cluster_conf, spark_home
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
@@ -73,32 +71,33 @@ def lived(
 def live(folder: Path, backends: dict[str, Backend]) -> Run:
     (folder / "events").mkdir()
     (folder / "log4j2.properties").write_text(LOGGED)
-    settings = {
-        "conf": conf(folder, backends),
-        "kms": {
-            kind: {
-                "class": backend.kms,
-                "fields": backend.fields,
-                "admin": backend.admin,
-                "key": backend.key,
-                "options": {
-                    "uri": f"jdbc:sqlite:{folder}/{kind}.db",
-                    "jdbc.schema-version": "V1",
-                    "warehouse": str(folder / "warehouse" / kind),
-                    **backend.options,
-                },
-            }
-            for kind, backend in backends.items()
-        },
+    kms = {
+        kind: {
+            "class": backend.kms,
+            "fields": backend.fields,
+            "admin": backend.admin,
+            "key": backend.key,
+            "options": {
+                "uri": f"jdbc:sqlite:{folder}/{kind}.db",
+                "jdbc.schema-version": "V1",
+                "warehouse": str(folder / "warehouse" / kind),
+                **backend.options,
+            },
+        }
+        for kind, backend in backends.items()
     }
     environment = {k: v for backend in backends.values() for k, v in backend.environment.items()}
     environment["SPARK_HOME"] = str(spark_home(folder / "spark"))
     errors = folder / "stderr"
-    program = Path(__file__).with_name("cluster_program.py")
-    command = ["bash", "-c", f'exec "$@" 2> {errors}', "-", sys.executable, str(program)]
-    printed = run(command, folder, environment, given=json.dumps(settings), timeout=900)
-    line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
-    seen = json.loads(line.removeprefix("SEEN "))
+    seen = seen_by(
+        Path(__file__).with_name("cluster_program.py"),
+        folder,
+        environment,
+        errors=errors,
+        timeout=900,
+        conf=conf(folder, backends),
+        kms=kms,
+    )
     return Run(seen["kms"], seen["executors"], backends, folder, errors.read_text())
 
 
@@ -115,10 +114,9 @@ def conf(folder: Path, backends: dict[str, Backend]) -> dict[str, str]:
 
 
 def step(lived: Run, kind: str, name: str) -> Any:
-    outcome = lived.seen[kind].get(name)
-    assert outcome is not None, f"not reached; the last step: {list(lived.seen[kind].items())[-1]}"
-    assert not (isinstance(outcome, dict) and "error" in outcome), outcome["error"]
-    return outcome
+    seen = lived.seen[kind]
+    assert name in seen, f"not reached; the last step: {list(seen.items())[-1]}"
+    return outcome(seen, name)
 
 
 every_kms = pytest.mark.parametrize("kind", EVERY)

@@ -75,8 +75,7 @@ def new_session(lake: Lake, options: dict[str, str]) -> Lake:
 
 def test_what_is_known_goes_on(lake: Lake, key: str, proxy: FaultProxy) -> None:
     """In an outage shorter than the cache's time to live, known tables are read and written."""
-    table = lake.create(key=key)
-    lake.insert(table, range(3))
+    table = lake.insert(lake.create(key=key), range(3))
     proxy.mode = "down"
     assert lake.ids(table) == [0, 1, 2]
     lake.insert(table, [3])
@@ -89,8 +88,7 @@ def test_what_is_known_goes_on(lake: Lake, key: str, proxy: FaultProxy) -> None:
 def test_a_new_session_says_what_is_wrong_and_recovers(
     lake: Lake, key: str, proxy: FaultProxy, options: dict[str, str], mode: str
 ) -> None:
-    table = lake.create(key=key)
-    lake.insert(table, range(3))
+    lake.insert(lake.create(key=key), range(3))
     other = new_session(lake, {**options, "encryption.kms.call-timeout-ms": "300"})
     proxy.mode = mode  # type: ignore[assignment]
     error = other.refused(f"SELECT * FROM {other.table()}", "Vault", other.table(), "hint:")
@@ -126,8 +124,7 @@ def test_nothing_is_written_when_the_table_cannot_be_opened(
 ) -> None:
     """Without a cache each use of the KEK asks; the first is before an INSERT writes."""
     other = new_session(lake, {**options, **NO_CACHE, **UNSIGNED})
-    table = other.create(key=key)
-    other.insert(table, [1])
+    table = other.insert(other.create(key=key), [1])
     proxy.forget()
     other.insert(table, [2])
     assert len(proxy.requests) == 4
@@ -194,15 +191,13 @@ def test_create_is_refused_before_anything_is_made(lake: Lake, key: str, proxy: 
 
 def test_a_slow_kms_is_waited_for(lake: Lake, key: str, proxy: FaultProxy) -> None:
     proxy.mode = "slow"
-    table = lake.create(key=key)
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(key=key), [1])
     assert lake.ids(table) == [1]
 
 
 def test_another_kms_says_whose_key_it_is(lake: Lake, hadoop: Lake, key: str) -> None:
     """A table that Vault's key encrypts, in a catalog with a keystore."""
-    table = lake.create(key=key)
-    lake.insert(table, [1])
+    lake.insert(lake.create(key=key), [1])
     stranger = hadoop.with_options({})
     stranger.namespace = lake.namespace
     text = stranger.refused(f"SELECT * FROM {stranger.table()}", "vault", "keystore", key)

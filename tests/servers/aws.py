@@ -4,7 +4,6 @@ moto checks encryption contexts and tampering, but lets disabled keys work. mini
 not tampering. Neither checks logins, permissions or clocks, nor limits the rate.
 """
 
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 import boto3
 from harness.jvm import ENVIRONMENT
-from harness.programs import free_port, wait_for_end, wait_until_it_listens
+from harness.programs import free_port, start_logging, wait_for_end, wait_until_it_listens
 from harness.used import used
 
 REGION = "us-east-1"
@@ -90,13 +89,6 @@ def catalog_on_s3(moto: AwsServer, bucket: str) -> dict[str, str]:
 
 
 def _start(command: list[str], environment: dict[str, str], port: int, log: Path) -> AwsServer:
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    process = start_logging(command, log, environment)
     wait_until_it_listens(process, port, log)
     return AwsServer(process, port)

@@ -7,7 +7,6 @@ What Ranger KMS (ranger_kms.py) has in common with it is here, too.
 import base64
 import json
 import os
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ from xml.sax.saxutils import escape
 
 import pytest
 from harness.jars import build_jars
-from harness.programs import wait_for_end
 from harness.used import used_jar
 
 from pyspark_iceberg_crypto import AccessDeniedError
-from servers.rest import port_of
+from servers.process import Process, end, start_java
 
 ADMIN, USER = "admin", "spark"
 
@@ -49,7 +47,7 @@ ACLS = {
 class KmsServer:
     """A running server with Hadoop KMS's REST interface. `stop` ends this process and no other."""
 
-    process: "subprocess.Popen[str]"
+    process: Process
     port: int
     folder: Path
 
@@ -92,7 +90,7 @@ class KmsServer:
         eventually(check)
 
     def stop(self) -> None:
-        end_java(self.process)
+        end(self.process)
 
 
 class HadoopKmsServer(KmsServer):
@@ -132,7 +130,8 @@ def start_hadoop_kms(
         *java,
     ]
     jars = build_jars("hadoop-kms-server")
-    process, port = start_java("HadoopKmsServer", jars, folder, given, options)
+    arguments = [folder, *given]
+    process, port = start_java("HadoopKmsServer", jars, arguments, folder / "log", options)
     used_jar("Hadoop KMS", jars, "hadoop-kms")
     return HadoopKmsServer(process, port, folder)
 
@@ -141,7 +140,7 @@ def start_hadoop_kms(
 class Kdc:
     """A running KDC, of the realm TEST.LOCAL. `stop` ends this process and no other."""
 
-    process: "subprocess.Popen[str]"
+    process: Process
     folder: Path
 
     @property
@@ -153,14 +152,15 @@ class Kdc:
         return str(self.folder / f"{name}.keytab")
 
     def stop(self) -> None:
-        end_java(self.process)
+        end(self.process)
 
 
 def start_kdc(folder: Path) -> Kdc:
     """Starts a KDC for the KMS on localhost, and for its two users."""
     folder.mkdir()
     jars = build_jars("hadoop-kms-server")
-    process, _ = start_java("KdcServer", jars, folder, ["HTTP/localhost", USER, ADMIN])
+    arguments = [folder, "HTTP/localhost", USER, ADMIN]
+    process, _ = start_java("KdcServer", jars, arguments, folder / "log")
     return Kdc(process, folder)
 
 
@@ -172,38 +172,6 @@ def with_kerberos(kdc: Kdc) -> dict[str, str]:
         f"{prefix}.kerberos.keytab": kdc.keytab("HTTP"),
         f"{prefix}.kerberos.principal": "HTTP/localhost",
     }
-
-
-def start_java(
-    program: str,
-    classes: Sequence[Path],
-    folder: Path,
-    arguments: Sequence[str] = (),
-    java: Sequence[str] = (),
-) -> "tuple[subprocess.Popen[str], int]":
-    """Starts one of this folder's programs; its first argument is its folder. Returns its port, too."""
-    log = folder / "log"
-    with log.open("w") as errors:
-        process = subprocess.Popen(
-            [
-                *("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *java),
-                *("-cp", ":".join(map(str, classes))),
-                str(Path(__file__).with_name(f"{program}.java")),
-                *(str(folder), *arguments),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
-    return process, port_of(process, log)
-
-
-def end_java(process: "subprocess.Popen[str]") -> None:
-    """Ends a program that start_java started."""
-    assert process.stdin is not None
-    process.stdin.close()  # each of the programs ends when its input does
-    wait_for_end(process)
 
 
 def write_settings(file: Path, settings: Mapping[str, str]) -> None:

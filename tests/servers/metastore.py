@@ -1,27 +1,23 @@
 """A Hive metastore in a process of its own, with locks, on 127.0.0.1 and a free port."""
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.jars import SPARK_JARS, build_jars, spark_jar
-from harness.programs import wait_for_end
 from harness.used import used_jar
 
-from servers.rest import port_of
+from servers.process import Process, end, start_java
 
 
 @dataclass
 class MetastoreServer:
     """A running metastore. `stop` ends this process and no other."""
 
-    process: "subprocess.Popen[str]"
+    process: Process
     uri: str
 
     def stop(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()  # the server ends when its input does
-        wait_for_end(self.process)
+        end(self.process)
 
 
 def start_metastore(folder: Path, warehouse: Path) -> MetastoreServer:
@@ -31,19 +27,6 @@ def start_metastore(folder: Path, warehouse: Path) -> MetastoreServer:
     logging = [*SPARK_JARS.glob("slf4j-api-*.jar"), *SPARK_JARS.glob("jcl-over-slf4j-*.jar")]
     jars = [*build_jars("metastore-server"), *hadoop, *logging]
     used_jar("Hive metastore, a service", jars, "hive-standalone-metastore")
-    log = folder / "log"
-    with log.open("w") as errors:
-        process = subprocess.Popen(
-            [
-                *("java", "-Xmx512m", "-XX:TieredStopAtLevel=1"),
-                *("-cp", ":".join(map(str, jars))),
-                str(Path(__file__).with_name("MetastoreServer.java")),
-                *(str(folder / "database"), str(warehouse)),
-            ],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
-    return MetastoreServer(process, f"thrift://127.0.0.1:{port_of(process, log)}")
+    arguments = [folder / "database", warehouse]
+    process, port = start_java("MetastoreServer", jars, arguments, folder / "log", cwd=folder)
+    return MetastoreServer(process, f"thrift://127.0.0.1:{port}")

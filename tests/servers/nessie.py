@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.jars import build_jars
-from harness.programs import free_port, wait_for_end, wait_until_it_listens
+from harness.programs import free_port, start_logging, wait_for_end, wait_until_it_listens
 
 
 @dataclass
@@ -45,13 +45,6 @@ def start_nessie(java: Path, log: Path) -> NessieServer:
     }
     options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", *(f"-D{k}={v}" for k, v in settings.items())]
     command = [java, *options, "-jar", build_jars("nessie-server")[0]]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            list(map(str, command)),
-            env={k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    process = start_logging(command, log, {"JAVA_TOOL_OPTIONS": ""})
     wait_until_it_listens(process, port, log)
     return NessieServer(process, f"http://127.0.0.1:{port}/api/v2")

@@ -26,9 +26,9 @@ from servers.hadoop_kms import (
     USED,
     USER,
     KmsServer,
-    start_java,
     write_settings,
 )
+from servers.process import start_java
 
 POLICIES = (policy(ADMIN, MANAGED), policy(USER, USED))
 _LIBRARY = "com.sun.org.apache.xml.internal.security.utils"  # what its master key is encoded with
@@ -72,7 +72,7 @@ def start_ranger_kms(folder: Path) -> RangerKmsServer:
         "-Declipselink.ddl-generation=create-tables",  # Ranger's own set-up is a script
     ]
     classes = [folder, *jars, *SPARK_JARS.glob("derby*.jar")]
-    process, port = start_java("RangerKmsServer", classes, folder, java=options)
+    process, port = start_java("RangerKmsServer", classes, [folder], folder / "log", options)
     used_jar("Ranger KMS", jars, "ranger-kms")
     used_jar("Ranger KMS's authorizer", jars, "ranger-kms-plugin")
     return RangerKmsServer(process, port, folder, admin)

@@ -1,7 +1,6 @@
 """SoftHSM2: a real PKCS#11 token in software, in a folder of its own."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,11 +115,6 @@ class SoftHsm:
 
     def delete_key(self, token: str, label: str, pin: str = PIN) -> None:
         self.tool(token, "--delete-object", "--type", "secrkey", "--label", label, pin=pin)
-
-    def copy_of_library(self, folder: Path) -> Path:
-        """Another file, which a process loads beside the first one: with a state of its own."""
-        folder.mkdir(parents=True, exist_ok=True)
-        return Path(shutil.copy(self.library, folder / "libsofthsm2-copy.so"))
 
 
 @contextmanager

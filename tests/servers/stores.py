@@ -5,10 +5,10 @@ its objects past both, with another client.
 """
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,10 +17,11 @@ from urllib.parse import quote
 from doubles.faults import FaultProxy
 from harness.jars import ROOT, build_jars
 from harness.jvm import ENVIRONMENT
-from harness.programs import free_port, wait_for_end, wait_until_it_listens
+from harness.programs import free_port, start_logging, wait_for_end, wait_until_it_listens
 from harness.used import used
 
 from servers.aws import REGION, catalog_on_s3, start_moto
+from servers.process import end, start_server
 
 KINDS = ("s3", "gcs", "adls")
 BUCKET = "lake"
@@ -139,12 +140,8 @@ def _gcs(folder: Path) -> ObjectStore:
     program = _path_of("go-server.sh", "gcs")
     locked = (ROOT / "tests" / "servers" / "gcs" / "go.mod").read_text()
     used("fake-gcs-server", locked.partition("/fake-gcs-server v")[2].split()[0])
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    assert process.stdin and process.stdout
-    port = int(process.stdout.readline().strip().rpartition(":")[2])
+    process, address = start_server([program], folder / "log")
+    port = int(address.rpartition(":")[2])
 
     def ask(method: str, path: str, body: bytes = b"") -> bytes:
         connection = HTTPConnection("127.0.0.1", port, timeout=60)
@@ -183,11 +180,6 @@ def _gcs(folder: Path) -> ObjectStore:
                 page = answer.get("nextPageToken") or None
             return found
 
-    def stop() -> None:
-        assert process.stdin
-        process.stdin.close()  # the server ends when its input does
-        wait_for_end(process)
-
     return ObjectStore(
         "gcs",
         f"gs://{BUCKET}",
@@ -202,7 +194,7 @@ def _gcs(folder: Path) -> ObjectStore:
         build_jars("kms-jars", "iceberg-gcp-bundle-*.jar"),
         proxy,
         Bucket(),
-        _both(proxy, stop),
+        _both(proxy, partial(end, process)),
     )
 
 
@@ -223,15 +215,8 @@ def _adls(folder: Path) -> ObjectStore:
     command += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
     command += ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
     log = folder / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{ACCOUNT_KEY}"},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    accounts = {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{ACCOUNT_KEY}"}
+    process = start_logging(command, log, accounts, folder)
     wait_until_it_listens(process, port, log)
     credential = {"account_name": ACCOUNT, "account_key": ACCOUNT_KEY}
     container = ContainerClient(f"http://127.0.0.1:{port}/{ACCOUNT}", BUCKET, credential)

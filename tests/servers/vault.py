@@ -4,14 +4,12 @@ import base64
 import json
 import re
 import subprocess
-import threading
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
-from queue import Empty, Queue
 from ssl import create_default_context
 from typing import Any
 
@@ -25,14 +23,14 @@ from doubles.service_accounts import (
     Issuer,
     TokenReviews,
 )
-from harness.programs import wait_for_end
+from harness.programs import START_SECONDS
 from harness.tls import ClientCertificate, TestAuthority
 from harness.used import used
 
 from pyspark_iceberg_crypto.kms import Vault
+from servers.process import Process, end, start_server
 
 BUILD = Path(__file__).parents[2] / "dev" / "go-server.sh"
-START_SECONDS = 60
 
 
 class VaultError(Exception):
@@ -51,7 +49,7 @@ class VaultServer:
         unseal_key: the one key that unseals it.
     """
 
-    process: "subprocess.Popen[str]"
+    process: Process
     address: str
     ca_file: Path | None = None
     root: str = ""
@@ -265,9 +263,7 @@ class VaultServer:
         return role_id, self.call("POST", f"{role}/secret-id")["data"]["secret_id"]
 
     def stop(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        wait_for_end(self.process)
+        end(self.process)
 
 
 def key_calls(proxy: FaultProxy) -> int:
@@ -299,15 +295,7 @@ def start_vault(
     command = [str(vault_binary()), "-log", "info"]
     if authority:
         command += ["-tls-cert", str(authority.chain), "-tls-key", str(authority.chain)]
-    with log.open("a") as errors:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
-        )
-    host = _first_line(process)
-    if not host:
-        process.kill()
-        process.wait()
-        raise RuntimeError(f"Vault did not start: {log.read_text()[-2000:]}")
+    process, host = start_server(command, log)
     server = VaultServer(
         process,
         f"{'https' if authority else 'http'}://{host}",
@@ -330,15 +318,3 @@ def vault_binary() -> Path:
             f"no Vault {program}: run `make vault`, which builds it once, in minutes"
         )
     return program
-
-
-def _first_line(process: "subprocess.Popen[str]") -> str:
-    """What the server writes once it listens; nothing when it ended or does not in time."""
-    lines: Queue[str] = Queue()
-    assert process.stdout is not None
-    read_line = process.stdout.readline
-    threading.Thread(target=lambda: lines.put(read_line()), daemon=True).start()
-    try:
-        return lines.get(timeout=START_SECONDS).strip()
-    except Empty:
-        return ""

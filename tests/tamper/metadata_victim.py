@@ -1,13 +1,11 @@
 """A table whose metadata.json is attacked, with a past, and the tables that an attacker forges from."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from harness.files import files_below, untouched
+from harness.files import changed, files_below, untouched
 from harness.keystore import make_keystore
 from harness.lake import Lake
 from py4j.protocol import Py4JJavaError
@@ -37,7 +35,7 @@ class MetadataVictim:
 
     def outcome(self, changes: Changes) -> str:
         """Makes the changes, reads the table, tries to write to it if reading fails, and puts all back."""
-        with made(changes):
+        with changed(changes):
             return self.read(writes=changes.get(self.finds.file) is not None)
 
     def read(self, writes: bool) -> str:
@@ -93,21 +91,6 @@ NOTICED_IN_METADATA = {
     "no key": ("io.icebergcrypto.PlaintextException",),
     **NOTICED,
 }
-
-
-@contextmanager
-def made(changes: Changes) -> Iterator[None]:
-    before = {path: path.read_bytes() for path in changes}
-    checksums = [path.with_name(f".{path.name}.crc") for path in changes]
-    for checksum in checksums:
-        checksum.unlink(missing_ok=True)
-    try:
-        for path, content in changes.items():
-            path.unlink() if content is None else path.write_bytes(content)
-        yield
-    finally:
-        for path, content in before.items():
-            path.write_bytes(content)
 
 
 def scan(lake: Lake, table: str) -> Answer:

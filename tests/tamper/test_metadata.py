@@ -6,6 +6,7 @@ What a catalog cannot notice stands there, too: rows of an older state, or what 
 import random
 
 import pytest
+from harness.files import changed
 from harness.lake import Lake
 from harness.world import ON_STOCK, World
 from pyspark.sql import SparkSession
@@ -20,7 +21,6 @@ from tamper.metadata_attacks import (
 from tamper.metadata_victim import (
     ERRORS,
     MetadataVictim,
-    made,
     make_metadata_victim,
     scan,
     versions,
@@ -82,7 +82,7 @@ def test_a_catalog_that_refuses_plaintext_tables(victim: MetadataVictim, attack:
     lake = victim.lake.with_options({**UNCACHED, "encryption.plaintext-tables": "refuse"})
     table = lake.table()
     assert scan(lake, table) == victim.states[-1]
-    with made(METADATA_ATTACKS[attack](victim.finds)):
+    with changed(METADATA_ATTACKS[attack](victim.finds)):
         for statement in (f"SELECT * FROM {table}", f"INSERT INTO {table} VALUES (99, 'x', 'y')"):
             with pytest.raises(
                 Exception, match=r"PlaintextException: Table .*\.t: it has no encryption"
@@ -98,7 +98,7 @@ def test_metadata_that_is_put_back_is_read_at_once(victim: MetadataVictim) -> No
     """Iceberg's cache of tables has none that was refused."""
     lake = victim.lake.with_options({"cache-enabled": "true"})
     changes = METADATA_ATTACKS["all snapshots removed"](victim.finds)
-    with made(changes), pytest.raises(ERRORS, match="TamperedException"):
+    with changed(changes), pytest.raises(ERRORS, match="TamperedException"):
         scan(lake, lake.table())
     assert scan(lake, lake.table()) == victim.states[-1]
 
@@ -109,7 +109,7 @@ def test_bits_of_values_in_the_metadata(victim: MetadataVictim) -> None:
     rng = random.Random(f"{SEED}-{victim.lake.kind}-{victim.format}-metadata")
     for number in range(FLIPS // 2 if CAMPAIGN else 4):
         changes = flip_a_value(victim.finds, rng)
-        with made(changes):
+        with changed(changes):
             try:
                 answer = victim.scan()
             except ERRORS:
@@ -121,8 +121,7 @@ def test_bits_of_values_in_the_metadata(victim: MetadataVictim) -> None:
 def test_metadata_that_failed_its_check_is_not_used(spark: SparkSession, world: World) -> None:
     """The control: after the error of its hash check, stock Iceberg's table on Hive has the edited metadata."""
     lake = Lake(spark, world, "hive", "enc_hive").with_options(UNCACHED)
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     jvm = spark._jvm
     assert jvm is not None
     load = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
@@ -130,7 +129,7 @@ def test_metadata_that_failed_its_check_is_not_used(spark: SparkSession, world: 
     ours = load(spark._jsparkSession, table)
     lake.insert(table, [2])
     newest = versions(lake, "t")[0]
-    with made({newest: without_snapshots(newest.read_bytes())}):
+    with changed({newest: without_snapshots(newest.read_bytes())}):
         for loaded in (stock, ours):
             with pytest.raises(Exception, match="might have been modified"):
                 loaded.refresh()

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.files import changed
 from harness.lake import Lake
 from harness.world import KINDS, ON_STOCK, World
 from pyspark.sql import SparkSession
 
 from tamper.attacks import ATTACKS, FLIP
-from tamper.victim import FILE_KINDS, Victim, make_victim, outcome, replaced, scan
+from tamper.victim import FILE_KINDS, Victim, make_victim, outcome, scan
 
 FLIPS = int(os.environ.get("ICEBERG_CRYPTO_FLIPS", "0"))
 CAMPAIGN = FLIPS > 0
@@ -128,9 +129,9 @@ def test_stock_iceberg_returns_fewer_rows(spark: SparkSession, world: World) -> 
     target = victim.targets["data"]
     whole = target.read_bytes()
     for cut in (whole[: len(whole) // 2], whole[: 8 + (1 << 20) + 28]):
-        with replaced(target, cut):
+        with changed({target: cut}):
             assert 0 < scan(lake, stock)[0] < victim.answer[0]
             assert outcome(victim, target) == "length"
-    with replaced(target, whole + b"more"):
+    with changed({target: whole + b"more"}):
         assert scan(lake, stock) == victim.answer
         assert outcome(victim, target) == "length"

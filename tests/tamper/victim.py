@@ -1,13 +1,11 @@
 """A table to attack, in Parquet or Avro, with deletion vectors and a past; and what to exchange its files for."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from harness.files import files_below
+from harness.files import changed, files_below
 from harness.lake import Lake
 from py4j.protocol import Py4JNetworkError
 
@@ -39,7 +37,7 @@ class Victim:
         after = make(before, self.sources[kind], rng)
         if after is None or after == before:
             return None
-        with replaced(target, after):
+        with changed({target: after}):
             return outcome(self, target)
 
 
@@ -47,18 +45,6 @@ def scan(lake: Lake, table: str) -> tuple[int, int]:
     """Every row and column, as two numbers; neither comes out of metadata."""
     row = lake.sql(f"SELECT count(id), sum(xxhash64(id, note, part) % 1000003) FROM {table}")[0]
     return (row[0], row[1])
-
-
-@contextmanager
-def replaced(target: Path, content: bytes) -> Iterator[None]:
-    """The storage of an attacker, who does not leave a checksum of Hadoop's beside the file."""
-    before = target.read_bytes()
-    target.with_name(f".{target.name}.crc").unlink(missing_ok=True)
-    target.write_bytes(content)
-    try:
-        yield
-    finally:
-        target.write_bytes(before)
 
 
 # What an error says, by which it is told how an attack was noticed.

@@ -28,7 +28,7 @@ def upsert_as_flink(
     table: str,
     column: str,
     deleted: Sequence[Any],
-    written: Sequence[dict[str, Any]] = (),
+    rows: Sequence[dict[str, Any]] = (),
     branch: str = "main",
 ) -> None:
     """Commits equality deletes of one column's values, and rows, in one row delta.
@@ -36,7 +36,7 @@ def upsert_as_flink(
     Args:
         column: its values say which rows are deleted.
         deleted: these values.
-        written: new rows, each by the names of columns that have values.
+        rows: new ones, each by the names of columns that have values.
         branch: where to.
     """
     java = loaded(spark, table)
@@ -45,21 +45,22 @@ def upsert_as_flink(
         delta = delta.toBranch(branch)
     field = java.schema().findField(column)
     equality = java.schema().select([column])
-    rows = [{column: value} for value in deleted]
-    delta = delta.addDeletes(_file(spark, java, equality, rows, field.fieldId()))
-    if written:
-        delta = delta.addRows(_file(spark, java, java.schema(), written))
+    gone = [{column: value} for value in deleted]
+    delta = delta.addDeletes(written(spark, java, equality, gone, field.fieldId()))
+    if rows:
+        delta = delta.addRows(written(spark, java, java.schema(), rows))
     delta.commit()
     spark.sql(f"REFRESH TABLE {table}")
 
 
-def _file(
+def written(
     spark: SparkSession,
     table: Any,
     schema: Any,
     rows: Sequence[dict[str, Any]],
     equality: int | None = None,
 ) -> Any:
+    """A file with these rows, as Iceberg's writers in Java make it: of data, or of equality deletes by a field."""
     jvm: Any = spark._jvm
     gateway: Any = spark.sparkContext._gateway
     factory = jvm.org.apache.iceberg.data.GenericFileWriterFactory.Builder(table)

@@ -17,7 +17,7 @@ import pytest
 from harness.keystore import TestKeystore
 from harness.sessions import OtherSession
 from harness.world import World
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import Phase, given, seed
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
@@ -28,6 +28,7 @@ from twin.keyed.machine import FORMATS, WRITERS, Counts, KeyedHistory, LeakError
 from twin.keyed.search import Search, opened
 from twin.keyed.writers import Writer
 from twin.operations.base import Draw
+from twin.searching import settings_of
 
 SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "1"))  # another each night
 FIXED = int(os.environ.get("ICEBERG_CRYPTO_TWIN_SEED", "1"))
@@ -53,7 +54,7 @@ def machine(
 def run(histories: type[KeyedHistory], number: int, drawn: int, *phases: Phase) -> None:
     run_state_machine_as_test(
         seed(drawn)(histories),
-        settings=settings_of(number, *phases),
+        settings=settings_of(number, STEPS, *phases),
     )
 
 
@@ -61,7 +62,7 @@ def run_once(histories: type[KeyedHistory], fmt: str, one: Writer, drawn: int) -
     """One writer, with what is simplest, and with what is drawn."""
 
     @seed(drawn)
-    @settings_of(2)
+    @settings_of(2, STEPS)
     @given(st.data())
     def write(data: Any) -> None:
         history, draw = histories(), Draw(data)
@@ -69,20 +70,6 @@ def run_once(histories: type[KeyedHistory], fmt: str, one: Writer, drawn: int) -
         history.write(draw, one)
 
     write()
-
-
-def settings_of(examples: int, *phases: Phase) -> settings:
-    return settings(
-        max_examples=examples,
-        stateful_step_count=STEPS,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=phases or (Phase.generate, Phase.shrink),
-        verbosity=Verbosity.quiet,
-        print_blob=False,
-        report_multiple_bugs=False,
-    )
 
 
 def told(histories: type[KeyedHistory]) -> str:

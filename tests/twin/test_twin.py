@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from harness.lake import Lake
 from harness.world import KINDS, catalog_conf
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import given, seed
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from twin.machine import TWIN, History, RandomHistory
 from twin.operations import DANGEROUS, EVERY, Draw
 from twin.planned import BY_DAY, Plan, follow, goal, plans
+from twin.searching import settings_of
 from twin.tally import Tally
 
 SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "1"))  # another each night
@@ -50,7 +51,7 @@ class Run:
 
     def histories(self, number: int, drawn: int) -> None:
         """Random ones."""
-        run_state_machine_as_test(seed(drawn)(self.random), settings=settings_of(number))
+        run_state_machine_as_test(seed(drawn)(self.random), settings=settings_of(number, STEPS))
 
     def follow(self, sequences: Sequence[Plan], operations: Plan) -> None:
         """One history of each plan, with the fixed seed."""
@@ -59,25 +60,12 @@ class Run:
 
     def one_of(self, plan: Plan, number: int) -> None:
         @seed(FIXED + number)
-        @settings_of(2)  # hypothesis begins with what is simplest, which does nothing
+        @settings_of(2, STEPS)  # hypothesis begins with what is simplest, which does nothing
         @given(st.data())
         def run(data: Any) -> None:
             follow(self.planned(), plan, Draw(data), number)
 
         run()
-
-
-def settings_of(examples: int) -> settings:
-    return settings(
-        max_examples=examples,
-        stateful_step_count=STEPS,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate, Phase.shrink],
-        verbosity=Verbosity.quiet,
-        print_blob=False,
-    )
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,14 @@
-"""What test_kryo.py runs on a local-cluster with Kryo: all that this project has run on executors.
+"""What test_kryo.py runs on a local-cluster with Kryo: all that this project has run on executors."""
 
-Reads its settings as JSON from standard input and writes each step's outcome as JSON to standard output.
-"""
-
-import json
 import os
 import shutil
-import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.files import changed, flipped
+from harness.steps import given, seen, tell
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
@@ -21,18 +17,15 @@ T = "lake.db.t"
 
 
 def main() -> None:
-    settings = json.load(sys.stdin)
-    builder = SparkSession.builder.appName("iceberg-crypto Kryo test")
-    for key, value in settings["conf"].items():
-        builder = builder.config(key, value)
+    settings, builder = given()
     work = Work(builder.getOrCreate(), Path(settings["folder"]), settings["mode"])
-    seen = work.done()
+    found = seen(work.steps())
     work.spark.stop()
-    sys.stdout.write("SEEN " + json.dumps(seen) + "\n")
+    tell(found)
 
 
 class Work:
-    """The steps, each of which is told apart: what it saw, or its error."""
+    """The steps, each of which is told apart."""
 
     def __init__(self, spark: SparkSession, folder: Path, mode: str) -> None:
         self.spark = spark
@@ -41,27 +34,12 @@ class Work:
             f", 'write.{what}.mode'='{mode}'" for what in ("delete", "update", "merge")
         )
 
-    def done(self) -> dict[str, Any]:
-        steps: list[Callable[[], Any]] = [
+    def steps(self) -> list[Callable[[], Any]]:
+        return [
             *(self.write, self.change, self.avro, self.metadata_tables, self.statistics),
-            *(
-                self.compact,
-                self.manifests,
-                self.stream,
-                self.verified,
-                self.copied,
-                self.planted,
-                self.tampered,
-            ),
-            *(self.forged_list, self.no_kms, self.expire, self.orphans, self.purge),
+            *(self.compact, self.manifests, self.stream, self.verified, self.copied, self.planted),
+            *(self.tampered, self.forged_list, self.no_kms, self.expire, self.orphans, self.purge),
         ]
-        seen = {}
-        for step in steps:
-            try:
-                seen[step.__name__] = step()
-            except Exception:  # noqa: BLE001 (told by the step's test)
-                seen[step.__name__] = {"error": traceback.format_exc()}
-        return seen
 
     def sql(self, statement: str) -> list[Any]:
         return self.spark.sql(statement).collect()
@@ -181,14 +159,14 @@ class Work:
     def planted(self) -> Any:
         """Two plaintext files in the place of encrypted ones: named, and no other."""
         victims = self.data_files("a")[:2]
-        with replaced(victims[0], b"Obj\x01 plaintext"), replaced(victims[1], b"PAR1 plaintext"):
+        with changed({victims[0]: b"Obj\x01 plaintext", victims[1]: b"PAR1 plaintext"}):
             found = self.problems("lake.db.a")
         return {"found": found, "planted": sorted(str(victim) for victim in victims)}
 
     def tampered(self) -> Any:
         """A data file changed under Parquet: the error names the table and the file."""
         victim = self.data_files("t", ".parquet")[-1]
-        with replaced(victim, flipped(victim)):
+        with changed({victim: flipped(victim.read_bytes(), 60)}):
             try:
                 self.ids()
             except Exception as error:  # noqa: BLE001 (its text is what is looked at)
@@ -199,7 +177,7 @@ class Work:
         """A manifest changed: a finding about the table, by an exception that travelled from an executor."""
         table = self.folder / "warehouse" / "db" / "a" / "metadata"
         (victim,) = (path for path in table.glob("*-m0.avro"))
-        with replaced(victim, flipped(victim)):
+        with changed({victim: flipped(victim.read_bytes(), 60)}):
             return {"found": self.problems("lake.db.a"), "victim": victim.name}
 
     def no_kms(self) -> Any:
@@ -258,11 +236,6 @@ class Work:
             return sorted(f"{p.kind} {p.path} {p.problem}" for p in report.problems)
 
 
-def flipped(path: Path) -> bytes:
-    whole = path.read_bytes()
-    return whole[:60] + bytes([whole[60] ^ 1]) + whole[61:]
-
-
 @contextmanager
 def replaced_folder(folder: Path, by: Path) -> Iterator[None]:
     """The folder is elsewhere for a while."""
@@ -271,17 +244,6 @@ def replaced_folder(folder: Path, by: Path) -> Iterator[None]:
         yield
     finally:
         by.rename(folder)
-
-
-@contextmanager
-def replaced(path: Path, content: bytes) -> Iterator[None]:
-    before = path.read_bytes()
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    path.write_bytes(content)
-    try:
-        yield
-    finally:
-        path.write_bytes(before)
 
 
 if __name__ == "__main__":

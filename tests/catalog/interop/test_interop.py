@@ -61,8 +61,7 @@ def test_another_process_reads_every_catalog(
     tables = []
     for kind in KINDS:
         lake = Lake(spark, world, kind, f"enc_{kind}")
-        table = lake.create(write_delete_mode="merge-on-read")
-        lake.insert(table, [1, 2, 3])
+        table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2, 3])
         lake.run(f"DELETE FROM {table} WHERE id = 2")
         tables.append(table)
     conf = world.session_conf(metastore=back_up_metastore(spark, world, tmp_path))

@@ -1,14 +1,13 @@
 """Spark's KryoSerializer and executors that are JVMs of their own: all that runs on executors, in one cluster."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.classes import SPARK_CATALOG
 from harness.life import MODE
-from harness.programs import run
+from harness.programs import outcome as step
+from harness.programs import seen_by
 from harness.world import World, catalog_conf
 from servers.cluster import cluster_conf, spark_home
 
@@ -40,21 +39,10 @@ def seen(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         "spark.task.maxFailures": "1",
         **catalog_conf("lake", SPARK_CATALOG, catalog),
     }
-    printed = run(
-        [sys.executable, Path(__file__).with_name("kryo_program.py")],
-        folder,
-        {"SPARK_HOME": str(spark_home(folder / "spark"))},
-        given=json.dumps({"conf": conf, "folder": str(folder), "mode": MODE}),
+    program, home = Path(__file__).with_name("kryo_program.py"), spark_home(folder / "spark")
+    return seen_by(
+        program, folder, {"SPARK_HOME": str(home)}, conf=conf, folder=str(folder), mode=MODE
     )
-    line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
-    outcome: dict[str, Any] = json.loads(line.removeprefix("SEEN "))
-    return outcome
-
-
-def step(seen: dict[str, Any], name: str) -> Any:
-    outcome = seen[name]
-    assert not (isinstance(outcome, dict) and "error" in outcome), outcome["error"]
-    return outcome
 
 
 def test_writes_and_reads(seen: dict[str, Any]) -> None:

@@ -9,12 +9,11 @@ from pyspark.sql import SparkSession
 
 @pytest.mark.parametrize("serializer", ["JavaSerializer", "KryoSerializer"])
 def test_a_table_that_arrives_reads(lake: Lake, spark: SparkSession, serializer: str) -> None:
-    table = lake.create()
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(), [1, 2])
     lake.sql(f"DELETE FROM {table} WHERE id = 2")
     jvm = spark._jvm
     assert jvm is not None
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    loaded = lake.java(table, refresh=False)
     sent = jvm.org.apache.iceberg.SerializableTable.copyOf(loaded)
     conf = spark.sparkContext._jsc.sc().conf()
     made = getattr(jvm.org.apache.spark.serializer, serializer)(conf)

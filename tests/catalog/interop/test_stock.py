@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from harness.files import MARKER, everything_below, files_below, magic, marker_in
+from harness.files import MARKER, everything_below, magic, marker_in
 from harness.keystore import make_keystore
 from harness.lake import COLUMNS, Lake, tblproperties
 from harness.world import STOCK, World, catalog_conf
@@ -42,11 +42,6 @@ def create(stock: Lake, **properties: str) -> str:
 
 def insert(stock: Lake, table: str, i: int = 1) -> None:
     stock.sql(f"INSERT INTO {table} VALUES ({i}, '{MARKER}-{i}', 'p')")
-
-
-def plaintext_files(stock: Lake) -> list[Path]:
-    encrypted = (b"PARE", b"AGS1")
-    return [path for path in files_below(stock.folder) if magic(path) not in encrypted]
 
 
 def test_a_create_without_a_format_version_fails(stock: Lake) -> None:
@@ -110,10 +105,10 @@ def test_statistics_are_plaintext(stock: Lake) -> None:
         f"CREATE TABLE {table} ({COLUMNS}) USING iceberg PARTITIONED BY (part) {tblproperties(KEY)}"
     )
     stock.sql(f"INSERT INTO {table} VALUES (1, 'x', '{MARKER}')")
-    assert not plaintext_files(stock)
+    assert not stock.plaintext_files("")
     for procedure in ("compute_table_stats", "compute_partition_stats"):
         stock.sql(f"CALL stock_hive.system.{procedure}(table => '{stock.namespace}.t')")
-    assert {magic(path) for path in plaintext_files(stock)} == {b"PFA1", b"PAR1"}
+    assert {magic(path) for path in stock.plaintext_files("")} == {b"PFA1", b"PAR1"}
     assert [path.suffix for path in marker_in(stock.folder)] == [".parquet"]
 
 
@@ -125,16 +120,13 @@ def test_metadata_tables_tell_the_data_keys(stock: Lake) -> None:
     assert stock.value(f"SELECT key_metadata FROM {ours}.files") is None
 
 
-def test_java_expire_snapshots_deletes_nothing(stock: Lake, spark: SparkSession) -> None:
+def test_java_expire_snapshots_deletes_nothing(stock: Lake) -> None:
     table = create(stock)
     insert(stock, table, 1)
     stock.sql(f"INSERT OVERWRITE {table} VALUES (9, '{MARKER}', 'p')")
     insert(stock, table, 10)
     before = {path for path in everything_below(stock.folder) if path.suffix == ".parquet"}
-    jvm = spark._jvm
-    assert jvm is not None
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
-    loaded.expireSnapshots().expireOlderThan(2**61).retainLast(1).commit()
+    stock.java(table, refresh=False).expireSnapshots().expireOlderThan(2**61).retainLast(1).commit()
     assert before <= everything_below(stock.folder)
     stock.sql(f"REFRESH TABLE {table}")
     assert len(stock.sql(f"SELECT * FROM {table}.snapshots")) == 1
@@ -176,8 +168,7 @@ def test_an_empty_encrypted_table_on_rest_takes_plaintext(
 def test_a_client_without_keys_leaves_a_plaintext_file(spark: SparkSession, world: World) -> None:
     """It cannot commit to an encrypted table that has rows, and its data file stays where it wrote it."""
     rest = Lake(spark, world, "rest", "enc_rest")
-    table = rest.create()
-    rest.insert(table, [1])
+    table = rest.insert(rest.create(), [1])
     with pytest.raises(Exception, match="Cannot decrypt manifest list"):
         rest.sql(f"INSERT INTO {rest.table('t', 'stock_rest')} VALUES (2, '{MARKER}', 'p')")
     assert b"PAR1" in rest.magics()
@@ -186,8 +177,7 @@ def test_a_client_without_keys_leaves_a_plaintext_file(spark: SparkSession, worl
 
 def test_a_path_leads_past_the_catalog(hadoop: Lake, spark: SparkSession) -> None:
     """Iceberg takes a path to a catalog of its own, which has no keys: as for any client without them."""
-    table = hadoop.create()
-    hadoop.insert(table, [1])
+    table = hadoop.insert(hadoop.create(), [1])
     path = str(hadoop.folder / "t")
     with pytest.raises(Exception, match="Cannot decrypt manifest list"):
         spark.read.format("iceberg").load(path).collect()

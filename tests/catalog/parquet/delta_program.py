@@ -1,16 +1,11 @@
-"""What test_delta.py runs: Delta's tables, with keys in their Parquet files.
+"""What test_delta.py runs: Delta's tables, with keys in their Parquet files."""
 
-Reads its settings as JSON from standard input and writes each step's outcome as JSON to standard output.
-"""
-
-import json
-import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.steps import given, seen, tell
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -30,10 +25,7 @@ COLUMNS = "delta.dataSkippingStatsColumns"
 
 
 def main() -> None:
-    settings = json.load(sys.stdin)
-    builder = SparkSession.builder.appName("iceberg-crypto Delta test")
-    for key, value in settings["conf"].items():
-        builder = builder.config(key, value)
+    settings, builder = given()
     folder = Path(settings["folder"])
     keys = Keystore(folder / "keys.p12", password_env="KEYSTORE_PASSWORD")
     parquet = ParquetKeys(footer="footer", columns={"ssn": "pii"})
@@ -41,31 +33,24 @@ def main() -> None:
         builder, "lake", "hadoop", warehouse=f"{folder}/lake", kms=keys, parquet_columns=parquet
     )
     work = Work(builder.getOrCreate(), folder)
-    seen = work.done()
+    found = seen(work.steps())
     work.spark.stop()
-    sys.stdout.write("SEEN " + json.dumps(seen, default=str) + "\n")
+    tell(found)
 
 
 class Work:
-    """The steps, each of which is told apart: what it saw, or its error."""
+    """The steps, each of which is told apart."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
         self.folder = folder
 
-    def done(self) -> dict[str, Any]:
-        steps: list[Callable[[], Any]] = [
+    def steps(self) -> list[Callable[[], Any]]:
+        return [
             *(self.without_statistics, self.by_property, self.of_columns_without_keys),
             *(self.in_sql, self.deletion_vectors, self.stream),
             *(self.refused, self.left, self.kept),
         ]
-        seen = {}
-        for step in steps:
-            try:
-                seen[step.__name__] = step()
-            except Exception:  # noqa: BLE001 (told by the step's test)
-                seen[step.__name__] = {"error": traceback.format_exc()}
-        return seen
 
     def rows(self, count: int = 10) -> DataFrame:
         return self.spark.range(count).select("id", fn.lit(MARKER).alias("ssn"))

@@ -1,18 +1,15 @@
 """What test_hudi.py runs on Spark 3.5: Hudi's tables, with keys in their Parquet files.
 
 With the setting "unchecked", Spark has no extension that checks statements: only its tasks refuse.
-
-Reads its settings as JSON from standard input and writes each step's outcome as JSON to standard output.
 """
 
-import json
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.steps import given, seen, tell
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -33,10 +30,7 @@ EMPTY_LOG = 200  # bytes, of which Hudi makes one for each part of an index
 
 
 def main() -> None:
-    settings = json.load(sys.stdin)
-    builder = SparkSession.builder.appName("iceberg-crypto Hudi test")
-    for key, value in settings["conf"].items():
-        builder = builder.config(key, value)
+    settings, builder = given()
     folder = Path(settings["folder"])
     keys = Keystore(folder / "keys.p12", password_env="KEYSTORE_PASSWORD")
     parquet = ParquetKeys(footer="footer", columns={"ssn": "pii"})
@@ -47,42 +41,29 @@ def main() -> None:
     if settings.get("unchecked"):
         builder.config("spark.sql.extensions", settings["conf"]["spark.sql.extensions"])
     work = Work(builder.getOrCreate(), folder, keys)
-    seen = work.unchecked() if settings.get("unchecked") else work.done()
+    found = seen(work.unchecked() if settings.get("unchecked") else work.steps())
     work.spark.stop()
-    sys.stdout.write("SEEN " + json.dumps(seen, default=str) + "\n")
+    tell(found)
 
 
 class Work:
-    """The steps, each of which is told apart: what it saw, or its error."""
+    """The steps, each of which is told apart."""
 
     def __init__(self, spark: SparkSession, folder: Path, keys: Keystore) -> None:
         self.spark = spark
         self.folder = folder
         self.keys = keys
 
-    def done(self) -> dict[str, Any]:
-        steps: list[Callable[[], Any]] = [
+    def steps(self) -> list[Callable[[], Any]]:
+        return [
             *(self.copy_on_write, self.denied, self.verified, self.bulk_insert, self.clustered),
             *(self.archived, self.merge_on_read, self.parquet_in_logs, self.statistics, self.sql),
             *(self.indexes, self.turned_off, self.refused, self.refused_in_sql),
             self.nothing_written,
         ]
-        return self.seen(steps)
 
-    def unchecked(self) -> dict[str, Any]:
-        steps: list[Callable[[], Any]] = [
-            *(self.sound, self.refused_by_tasks, self.indexed, self.left)
-        ]
-        return self.seen(steps)
-
-    def seen(self, steps: list[Callable[[], Any]]) -> dict[str, Any]:
-        seen = {}
-        for step in steps:
-            try:
-                seen[step.__name__] = step()
-            except Exception:  # noqa: BLE001 (told by the step's test)
-                seen[step.__name__] = {"error": traceback.format_exc()}
-        return seen
+    def unchecked(self) -> list[Callable[[], Any]]:
+        return [self.sound, self.refused_by_tasks, self.indexed, self.left]
 
     @contextmanager
     def context(self, name: str = ALLOWED, value: str = "allow") -> Iterator[None]:

@@ -1,14 +1,12 @@
 """Delta's tables, whose Parquet files have keys: their values are not in Delta's log."""
 
-import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.jars import BUILT, build_jars, our_jar
-from harness.programs import run
+from harness.programs import outcome, seen_by
 
 from pyspark_iceberg_crypto import Keystore
 
@@ -36,16 +34,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
             "spark.ui.enabled": "false",
         }
-        settings = json.dumps({"conf": conf, "folder": str(folder)})
         program = Path(__file__).with_name("delta_program.py")
-        said = run([sys.executable, program], folder, given=settings)
-    return dict(json.loads(said.rpartition("SEEN ")[2]))
-
-
-def outcome(seen: dict[str, Any], step: str) -> Any:
-    found = seen[step]
-    assert not (isinstance(found, dict) and "error" in found), found["error"]
-    return found
+        return seen_by(program, folder, conf=conf, folder=str(folder))
 
 
 def encrypted(found: dict[str, Any]) -> None:

@@ -1,6 +1,5 @@
 """Hudi's tables on Spark 3.5, whose Parquet files have keys; what stays plaintext is refused, or told."""
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import pytest
 from harness.jars import BUILT, ROOT, build_jars, our_jar
-from harness.programs import run
+from harness.programs import outcome, run, seen_by
 
 from pyspark_iceberg_crypto import Keystore
 
@@ -53,19 +52,13 @@ def ran(folder: Path, version: str, *, unchecked: bool = False) -> dict[str, Any
             "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
             "spark.ui.enabled": "false",
         }
-        settings = json.dumps({"conf": conf, "folder": str(folder), "unchecked": unchecked})
         program = Path(__file__).with_name("hudi_program.py")
         (folder / "conf").mkdir()
         (folder / "conf" / "hudi-defaults.conf").touch()
         defaults = {"HUDI_CONF_DIR": str(folder / "conf")}
-        said = run([sys.executable, program], folder, defaults, given=settings)
-    return dict(json.loads(said.rpartition("SEEN ")[2]))
-
-
-def outcome(seen: dict[str, Any], step: str) -> Any:
-    found = seen[step]
-    assert not (isinstance(found, dict) and "error" in found), found["error"]
-    return found
+        return seen_by(
+            program, folder, defaults, conf=conf, folder=str(folder), unchecked=unchecked
+        )
 
 
 def encrypted(files: dict[str, list[Any]], count: int) -> None:

@@ -1,31 +1,28 @@
 """What tests/catalog/test_keys_out_of_sight.py runs: works on encrypted tables, and keeps all that Spark shows of it.
 
-Reads the session's configuration as JSON from standard input. Prints, as JSON, what was shown, by place, and then the
-keys themselves, which it asks for only when nothing more is recorded.
+Tells what was shown, by place, and then the keys themselves, which it asks for only when nothing more is recorded.
 """
 
 import base64
 import json
-import sys
 import traceback
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+from harness.files import change, flipped
+from harness.steps import given, tell
 from pyspark.sql import SparkSession
 
 ON_DRIVER = "spark.iceberg-crypto.verify.files-on-driver"
 
 
 def main() -> None:
-    given = json.load(sys.stdin)
-    builder = SparkSession.builder.appName("keys out of sight")
-    for key, value in given["conf"].items():
-        builder = builder.config(key, value)
+    settings, builder = given()
     spark = builder.getOrCreate()
     shown: dict[str, str] = {}
-    for catalog in given["catalogs"]:
-        work(spark, f"{catalog}.{given['namespace']}.t", shown)
+    for catalog in settings["catalogs"]:
+        work(spark, f"{catalog}.{settings['namespace']}.t", shown)
     for path in (
         "sql?details=true&planDescription=true&length=500",
         "jobs",
@@ -33,14 +30,16 @@ def main() -> None:
         "environment",
     ):
         shown[f"ui/{path}"] = rest(spark, path)
-    for place in given["files"]:
+    for place in settings["files"]:
         for path in Path(place).rglob("*"):
             if path.is_file() and not path.name.endswith(".crc"):
                 shown[str(path)] = path.read_text(errors="replace")
-    for path in Path(given["shuffled"]).rglob("*.data"):
+    for path in Path(settings["shuffled"]).rglob("*.data"):
         shown[str(path)] = path.read_text("latin-1")
-    keys = {catalog: keys_of(spark, catalog, given["namespace"]) for catalog in given["catalogs"]}
-    sys.stdout.write("SEEN " + json.dumps({"shown": shown, "keys": keys}) + "\n")
+    keys = {
+        catalog: keys_of(spark, catalog, settings["namespace"]) for catalog in settings["catalogs"]
+    }
+    tell({"shown": shown, "keys": keys})
 
 
 def work(spark: SparkSession, table: str, shown: dict[str, str]) -> None:
@@ -78,8 +77,7 @@ def work(spark: SparkSession, table: str, shown: dict[str, str]) -> None:
     for location in (*files, lists[-1]):
         path = Path(location.removeprefix("file:"))
         whole = path.read_bytes()
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's, which notices first
-        path.write_bytes(whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
+        change(path, flipped(whole, 60))
         shown[f"error of {path.name}"] = error(spark, table)
         shown[f"verify {path.name}"] = verified(spark, table)
         path.write_bytes(whole[:-20])

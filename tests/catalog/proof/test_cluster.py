@@ -162,8 +162,7 @@ def compared(report: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_clean_table(cluster: OtherSession, spark: SparkSession, world: World) -> None:
     lake = Lake(spark, world, "rest", "enc_rest")
-    table = lake.create(write_delete_mode=MODE)
-    lake.insert(table, range(9))
+    table = lake.insert(lake.create(write_delete_mode=MODE), range(9))
     lake.run(f"DELETE FROM {table} WHERE id = 3")
     report = cluster.verify(table, deep=True, strays=True)
     assert report["ok"], report

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from harness.files import change
 from harness.lake import COLUMNS, Lake
 
 from pyspark_iceberg_crypto import verify_table
@@ -81,10 +82,7 @@ def test_what_stock_clients_wrote_where_metadata_is_signed(hadoop: Lake) -> None
     plaintext_list = next(iter((hadoop.folder / "plain").glob("metadata/snap-*.avro")))
     for name in ("list_gone", "list_replaced"):
         (path,) = (hadoop.folder / name).glob("metadata/snap-*.avro")
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-        path.unlink()
-        if name == "list_replaced":
-            path.write_bytes(plaintext_list.read_bytes())
+        change(path, plaintext_list.read_bytes() if name == "list_replaced" else None)
     found = diagnose_tables(hadoop.spark, f"{hadoop.catalog}.{hadoop.namespace}")
     assert kinds(found) == [
         ("list_replaced", "tampered"),

@@ -28,8 +28,7 @@ SCHEMA = Draft202012Validator(report_schema())
 
 
 def test_a_signed_report_is_checked_later(hadoop: Lake, tmp_path: Path) -> None:
-    table = hadoop.create()
-    hadoop.insert(table, [1])
+    table = hadoop.insert(hadoop.create(), [1])
     with verify_table(hadoop.spark, table, all_snapshots=True) as report:
         assert report.exit_code == 0
         report.raise_for_problems()
@@ -74,8 +73,7 @@ CHANGES: list[Callable[[dict[str, Any]], Any]] = [
 
 
 def test_targets_of_the_command(hadoop: Lake) -> None:
-    table = hadoop.create()
-    hadoop.insert(table, [1])
+    table = hadoop.insert(hadoop.create(), [1])
     namespace = f"{hadoop.catalog}.{hadoop.namespace}"
     options = {"deep": False, "resume": None}
     found = _verify._one(hadoop.spark, f"`{hadoop.catalog}`.`{hadoop.namespace}`", False, options)

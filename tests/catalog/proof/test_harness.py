@@ -47,8 +47,7 @@ def test_stock_iceberg_ignores_the_key_id(lake: Lake) -> None:
 
 def test_ours_writes_pare_where_stock_rest_writes_par1(spark: SparkSession, world: World) -> None:
     rest = Lake(spark, world, "rest", "enc_rest")
-    ours = rest.create("ours")
-    rest.insert(ours, [1])
+    rest.insert(rest.create("ours"), [1])
     assert rest.magics("ours") == {b"PARE", b"AGS1"}
     stock = rest.table("stock", "stock_rest")
     rest.sql(

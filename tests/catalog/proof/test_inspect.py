@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from harness import hostile
-from harness.files import MARKER
+from harness.files import MARKER, change, flipped
 from harness.lake import Lake
 from pyspark.sql import SparkSession
 
@@ -47,8 +47,7 @@ def test_python_and_java_agree(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_every_file_with_the_key_of_its_table(lake: Lake, tmp_path: Path) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, range(3))
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), range(3))
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     lake.call("compute_table_stats")
     lake.call("expire_snapshots", arguments="older_than => TIMESTAMP '2999-01-01 00:00:00'")
@@ -67,8 +66,7 @@ def test_every_file_with_the_key_of_its_table(lake: Lake, tmp_path: Path) -> Non
 
 
 def test_a_file_that_is_not_what_was_written(hadoop: Lake, tmp_path: Path) -> None:
-    table = hadoop.create()
-    hadoop.insert(table, [1])
+    table = hadoop.insert(hadoop.create(), [1])
     hadoop.insert(hadoop.create("other"), [1])
     parquet, manifest = (one(hadoop, suffix) for suffix in ("*.parquet", "*-m0.avro"))
     target = tmp_path / "out"
@@ -77,19 +75,16 @@ def test_a_file_that_is_not_what_was_written(hadoop: Lake, tmp_path: Path) -> No
         (manifest, one(hadoop, "*-m0.avro", "other")),
     ):
         whole = victim.read_bytes()
-        flipped = bytearray(whole)
-        flipped[len(whole) // 3] ^= 1
-        attacks = [(bytes(flipped), TamperedError), (whole[:-1], TamperedError)]
+        bad = (flipped(whole, len(whole) // 3), whole[:-1])
+        attacks = [(content, TamperedError) for content in bad]
         attacks += [(elsewhere.read_bytes(), TamperedError), (b"PAR1..PAR1", PlaintextFoundError)]
         for content, error in attacks:
-            victim.write_bytes(content)
-            victim.with_name(f".{victim.name}.crc").unlink(missing_ok=True)
+            change(victim, content)
             with pytest.raises(error) as caught:
                 inspect_file(hadoop.spark, str(victim), table=table, decrypt_to=str(target))
             assert victim.name in caught.value.message
             assert caught.value.hint
-        victim.write_bytes(whole)
-        victim.with_name(f".{victim.name}.crc").unlink(missing_ok=True)
+        change(victim, whole)
     assert not target.exists()
     with pytest.raises(NotSupportedError, match="is not decrypted into a file"):
         inspect_file(hadoop.spark, str(parquet), table=table, decrypt_to=str(target))
@@ -108,9 +103,7 @@ def test_a_manifest_that_cannot_be_read(hadoop: Lake) -> None:
     oldest_first = sorted(hadoop.files(), key=lambda path: path.stat().st_mtime_ns)
     first = next(path for path in oldest_first if path.suffix == ".parquet")
     newest = [path for path in oldest_first if path.match("*-m0.avro")][-1]
-    whole = newest.read_bytes()
-    newest.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
-    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    change(newest, flipped(newest.read_bytes(), 100))
     assert inspect_file(hadoop.spark, str(first), table=table).tags_checked
     with pytest.raises(TamperedError, match=newest.name):
         inspect_file(hadoop.spark, str(one(hadoop, "*.parquet", "other")), table=table)

@@ -14,8 +14,7 @@ from pyspark_iceberg_crypto import (
 
 def test_sql_and_python_tell_the_same(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create(encryption_data__key__length="32")
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(encryption_data__key__length="32"), [1])
     lake.insert(table, [2])
     lake.call("compute_table_stats")
     report = encryption_keys(lake.spark, table)

@@ -1,16 +1,14 @@
 """No data key and no KEK in anything that Spark or a log shows: plans, event log, UI, logs at TRACE, errors."""
 
 import base64
-import json
 import re
-import sys
 import uuid
 from pathlib import Path
 
 import pytest
 from harness.classes import CACHING_KMS_CLIENT
 from harness.lake import FILES_ON_DRIVER
-from harness.programs import run
+from harness.programs import seen_by
 from harness.sessions import OtherSession, deks_in_shuffles
 from harness.world import World
 
@@ -59,17 +57,15 @@ def test_no_key_is_shown(world: World, tmp_path: Path, kind: str) -> None:
         "spark.cleaner.referenceTracking": "false",  # what was shuffled stays, to be looked at
     }
     namespace = f"ns_{uuid.uuid4().hex[:8]}"
-    given = {
-        "conf": conf,
-        "catalogs": [catalog],
-        "namespace": namespace,
-        "files": [str(events), str(logs)],
-        "shuffled": str(tmp_path / "local"),
-    }
-    program = Path(__file__).with_name("secrets_program.py")
-    printed = run([sys.executable, program], tmp_path, given=json.dumps(given))
-    line = next(line for line in printed.splitlines() if line.startswith("SEEN "))
-    seen = json.loads(line.removeprefix("SEEN "))
+    seen = seen_by(
+        Path(__file__).with_name("secrets_program.py"),
+        tmp_path,
+        conf=conf,
+        catalogs=[catalog],
+        namespace=namespace,
+        files=[str(events), str(logs)],
+        shuffled=str(tmp_path / "local"),
+    )
     shown: dict[str, str] = seen["shown"]
     assert_looked_at(shown)
     log = next(text for place, text in shown.items() if place.endswith("driver.log"))

@@ -5,24 +5,25 @@ from harness.files import MARKER
 from harness.lake import Lake
 from pyspark.sql import Row
 
-METADATA_TABLES = [
-    "entries",
-    "files",
-    "data_files",
-    "delete_files",
-    "history",
-    "metadata_log_entries",
-    "snapshots",
-    "refs",
-    "manifests",
-    "partitions",
-    "all_data_files",
-    "all_delete_files",
-    "all_files",
-    "all_manifests",
-    "all_entries",
-    "position_deletes",
-]
+METADATA_TABLES = {
+    "entries": 3,
+    "files": 3,
+    "data_files": 2,
+    "delete_files": 1,
+    "history": 3,
+    "metadata_log_entries": 4,
+    "snapshots": 3,
+    "refs": 1,
+    "manifests": 3,
+    "partitions": 2,
+    "all_data_files": 2,
+    "all_delete_files": 1,
+    "all_files": 3,
+    "all_manifests": 6,
+    "all_entries": 3,
+    "position_deletes": 1,
+}
+"""Each, with how many rows it has of the table below."""
 
 
 @pytest.fixture
@@ -53,24 +54,7 @@ def key_metadata(rows: list[Row]) -> list[object]:
 
 def test_every_metadata_table(lake: Lake, table: str) -> None:
     counts = {name: len(lake.run(f"SELECT * FROM {table}.{name}")) for name in METADATA_TABLES}
-    assert counts == {
-        "entries": 3,
-        "files": 3,
-        "data_files": 2,
-        "delete_files": 1,
-        "history": 3,
-        "metadata_log_entries": 4,
-        "snapshots": 3,
-        "refs": 1,
-        "manifests": 3,
-        "partitions": 2,
-        "all_data_files": 2,
-        "all_delete_files": 1,
-        "all_files": 3,
-        "all_manifests": 6,
-        "all_entries": 3,
-        "position_deletes": 1,
-    }
+    assert counts == METADATA_TABLES
     first = lake.value(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1")
     assert len(lake.run(f"SELECT * FROM {table}.files VERSION AS OF {first}")) == 1
     frame = lake.spark.read.format("iceberg").load(f"{table}.files")
@@ -120,8 +104,7 @@ def no_keys(row: Row) -> str:
 
 
 def test_no_query_finds_a_key(hive: Lake) -> None:
-    table = hive.create(partition="part")
-    hive.insert(table, [1])
+    table = hive.insert(hive.create(partition="part"), [1])
     version = hive.value(f"SELECT snapshot_id FROM {table}.snapshots")
     for query in (
         f"SELECT key_metadata FROM {table}.files",
@@ -207,8 +190,7 @@ def test_columns_of_the_same_name_are_the_users_own(hive: Lake) -> None:
 
 
 def test_the_session_catalog_hides_keys_too(hive: Lake) -> None:
-    table = hive.create()
-    hive.insert(table, [1])
+    hive.insert(hive.create(), [1])
     same = hive.table(catalog="spark_catalog")
     assert key_metadata(hive.sql(f"SELECT * FROM {same}.files")) == [None]
     assert len(hive.sql(f"SELECT * FROM {same}")) == 1

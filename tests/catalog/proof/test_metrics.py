@@ -27,9 +27,7 @@ PREFIX = f"plugin.{PLUGIN}."
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, world: World) -> str:
     lake = Lake(spark, world, "hadoop", "enc_hadoop")
-    table = lake.create()
-    lake.insert(table, [1, 2])
-    return table
+    return lake.insert(lake.create(), [1, 2])
 
 
 @pytest.fixture(scope="module")

@@ -38,20 +38,9 @@ def problems(report: VerifyReport) -> dict[str, str]:
     return {Path(problem.path).name: problem.code for problem in report.problems}
 
 
-def java_table(lake: Lake, refresh: bool = True) -> Any:
-    """As the catalog has it; not refreshed, it is the one in the session's cache, as SQL uses it."""
-    assert lake.spark._jvm is not None
-    if refresh:
-        lake.sql(f"REFRESH TABLE {lake.table()}")
-    return lake.spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-        lake.spark._jsparkSession, lake.table()
-    )
-
-
 @pytest.mark.parametrize("deep", [False, True])
 def test_plaintext_in_a_branch_or_under_a_tag(lake: Lake, deep: bool) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
     lake.insert(f"{table}.branch_audit", [2])
     lake.insert(table, [3])
@@ -78,14 +67,13 @@ def test_plaintext_in_a_branch_or_under_a_tag(lake: Lake, deep: bool) -> None:
 
 def test_what_only_older_metadata_names(lake: Lake) -> None:
     """It is checked as long as it is there, with keys of older metadata, and is no problem once it is gone."""
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     lake.run(f"INSERT OVERWRITE {table} VALUES (3, 'x', 'p')")
     old = data_files(lake)[0]
     first_list = min((lake.folder / "t" / "metadata").glob("snap-*"), key=modified)
     assert magic(first_list) == b"AGS1"
-    expire = java_table(lake).expireSnapshots().expireOlderThan(2**62)
+    expire = lake.java().expireSnapshots().expireOlderThan(2**62)
     expire.retainLast(1).cleanExpiredFiles(False).commit()
     lake.sql(f"REFRESH TABLE {table}")
     with verify_table(lake.spark, table, all_snapshots=True, structure=True) as report:
@@ -127,8 +115,7 @@ def test_a_sample_is_the_same_for_the_same_seed(lake: Lake) -> None:
 
 @pytest.mark.nightly
 def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     folder = (tmp_path / "record").as_uri()
     first = verify_table(lake.spark, table, structure=True, resume=folder)
     assert first.ok, first
@@ -217,8 +204,7 @@ def meet(lake: Lake, opened: Path) -> None:
 
 def overwritten(lake: Lake) -> tuple[str, Path]:
     """A table of two snapshots, and the data file that only the first one has."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.run(f"INSERT OVERWRITE {table} VALUES (2, 'x', 'p')")
     return table, data_files(lake)[0]
 
@@ -229,7 +215,7 @@ def lists(lake: Lake) -> list[Path]:
 
 def expire(lake: Lake, files: list[Path], refresh: bool = True) -> None:
     """All snapshots but the current one, and files of theirs; reads none of them."""
-    table = java_table(lake, refresh).expireSnapshots().expireOlderThan(2**62).retainLast(1)
+    table = lake.java(refresh=refresh).expireSnapshots().expireOlderThan(2**62).retainLast(1)
     table.cleanExpiredFiles(False).commit()
     for path in files:
         path.unlink()
@@ -266,13 +252,13 @@ def test_the_snapshot_that_is_verified_expires(lake: Lake) -> None:
     """Nothing is left of what it began with: it begins again, and checks what the table has now."""
     table, old = overwritten(lake)
     first_list, new = lists(lake)[0], data_files(lake)[1]
-    java = java_table(lake)
+    java = lake.java()
     newest = java.currentSnapshot().snapshotId()
     java.manageSnapshots().setCurrentSnapshot(java.currentSnapshot().parentId()).commit()
     lake.sql(f"REFRESH TABLE {table}")
 
     def work() -> None:
-        java_table(lake).manageSnapshots().setCurrentSnapshot(newest).commit()
+        lake.java().manageSnapshots().setCurrentSnapshot(newest).commit()
         expire(lake, [first_list, old])
 
     with beside(lake, lambda: verify_table(lake.spark, table), first_list, work) as report:
@@ -284,8 +270,7 @@ def test_the_snapshot_that_is_verified_expires(lake: Lake) -> None:
 
 @pytest.mark.nightly
 def test_what_another_snapshot_reaches_is_wrong_still(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.insert(table, [2])
     lake.run(f"ALTER TABLE {table} CREATE TAG kept")
     shared, opened = data_files(lake)
@@ -295,7 +280,7 @@ def test_what_another_snapshot_reaches_is_wrong_still(lake: Lake) -> None:
     def work() -> None:
         """The snapshot through which the file was found goes, and files with it that others need."""
         lake.run(f"INSERT OVERWRITE {table} VALUES (3, 'x', 'p')")
-        java = java_table(lake)
+        java = lake.java()
         gone = java.currentSnapshot().parentId()
         java.expireSnapshots().expireSnapshotId(gone).cleanExpiredFiles(False).commit()
         newest_list.unlink()
@@ -321,7 +306,7 @@ def test_what_expires_while_jobs_check_it(lake: Lake) -> None:
 def test_statistics_and_logged_metadata_that_go_meanwhile(lake: Lake) -> None:
     table, data = overwritten(lake)
     statistics = lake.with_options({"encryption.statistics": "encrypt"})
-    java = java_table(lake)
+    java = lake.java()
     first = java.snapshots().iterator().next().snapshotId()
     statistics.sql(
         f"CALL {statistics.catalog}.system.compute_table_stats("
@@ -346,8 +331,7 @@ def test_statistics_and_logged_metadata_that_go_meanwhile(lake: Lake) -> None:
 @pytest.mark.nightly
 def test_strays_that_go_meanwhile(lake: Lake) -> None:
     """A writer deletes what it has not committed."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     folder = lake.folder / "t" / "data"
     (folder / "left.parquet").write_bytes(b"PAR1 of somebody")
     stray = folder / "writing.parquet"
@@ -361,14 +345,12 @@ def test_strays_that_go_meanwhile(lake: Lake) -> None:
 @pytest.mark.nightly
 def test_a_table_that_is_dropped_meanwhile(lake: Lake) -> None:
     """It cannot be verified; of a catalog it is no part any more."""
-    other = lake.create("other")
-    lake.insert(other, [1])
+    other = lake.insert(lake.create("other"), [1])
     for verify in (
         lambda: verify_table(lake.spark, lake.table()),
         lambda: verify_catalog(lake.spark, f"{lake.catalog}.{lake.namespace}"),
     ):
-        table = lake.create()
-        lake.insert(table, [1])
+        lake.insert(lake.create(), [1])
         opened = data_files(lake)
         data = next(path for path in opened if path.is_relative_to(lake.folder / "t"))
         drop = lambda: lake.sql(f"DROP TABLE {lake.table()} PURGE")  # noqa: E731

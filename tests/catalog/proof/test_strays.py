@@ -12,8 +12,7 @@ pytestmark = pytest.mark.catalogs("rest", "hadoop")
 
 
 def test_a_clean_table_has_no_strays(lake: Lake) -> None:
-    table = lake.create(partition="part", write_delete_mode="merge-on-read")
-    lake.insert(table, range(3))
+    table = lake.insert(lake.create(partition="part", write_delete_mode="merge-on-read"), range(3))
     lake.insert(table, [5], part="q")
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     with verify_table(lake.spark, table, strays=True) as report:
@@ -24,8 +23,7 @@ def test_a_clean_table_has_no_strays(lake: Lake) -> None:
 
 
 def test_each_stray_is_told_and_a_plaintext_one_is_a_problem(lake: Lake) -> None:
-    table = lake.create(partition="part")
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(partition="part"), [1])
     folder = lake.folder / "t"
     encrypted = next(path for path in lake.files() if path.suffix == ".parquet")
     deep = folder / "data" / "part=p" / "_temporary" / "0" / ".hidden"

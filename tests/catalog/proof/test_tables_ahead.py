@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from harness.classes import SPARK_CATALOG
+from harness.files import change
 from harness.jars import build_jars
 from harness.jvm import ENVIRONMENT
 from harness.lake import Lake
@@ -106,8 +107,7 @@ def test_errors_are_those_of_the_analyzer(lake: Lake) -> None:
     newest = max(metadata_files(lake, "edited"), key=lambda path: path.name)
     metadata = json.loads(newest.read_text())
     metadata["schemas"][0]["fields"][0]["doc"] = "written by somebody else"
-    newest.with_name(f".{newest.name}.crc").unlink()
-    newest.write_text(json.dumps(metadata))
+    change(newest, json.dumps(metadata).encode())
     fresh = lake.with_options({})
     good, edited = fresh.table("good"), fresh.table("edited")
     fresh.refused(f"SELECT * FROM {good} JOIN {edited} USING (id)", "metadata is refused")

@@ -15,8 +15,7 @@ pytestmark = pytest.mark.catalogs("rest", "hadoop")
 
 @pytest.mark.catalogs()
 def test_an_encrypted_table_verifies(lake: Lake) -> None:
-    table = lake.create(partition="part", write_delete_mode="merge-on-read")
-    lake.insert(table, range(3))
+    table = lake.insert(lake.create(partition="part", write_delete_mode="merge-on-read"), range(3))
     lake.insert(table, [5], part="q")
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     report = verify_table(lake.spark, table)
@@ -67,8 +66,7 @@ def one_file(files: list[Path], kind: str) -> Path:
 @pytest.mark.nightly
 def test_the_driver_finds_what_jobs_find(lake: Lake) -> None:
     """A small table needs no Spark job; whoever checks it, the outcome is the same."""
-    table = lake.create(partition="part", write_delete_mode="merge-on-read")
-    lake.insert(table, range(3))
+    table = lake.insert(lake.create(partition="part", write_delete_mode="merge-on-read"), range(3))
     lake.insert(table, [5], part="q")
     lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
     lake.insert(f"{table}.branch_audit", [7])

@@ -22,8 +22,7 @@ def verify(lake: Lake, arguments: str) -> list[Row]:
 
 
 def test_a_table_in_rows(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(), [1, 2])
     rows = verify(lake, f"table => '{lake.namespace}.t', structure => true, all_snapshots => true")
     assert {row.table for row in rows} == {table}
     assert not [row for row in rows if row.problem is not None or row.unchecked]
@@ -42,8 +41,7 @@ def test_a_table_in_rows(lake: Lake) -> None:
 
 
 def test_a_problem_is_a_row(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     victim = next(path for path in lake.files() if path.suffix == ".parquet")
     victim.unlink()
     rows = verify(lake, f"table => '{table}'")

@@ -60,12 +60,11 @@ def test_bad_table(lake: Lake, case: str) -> None:
         name,
         *bad.words,
     )
-    assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
+    assert not lake.tables()
 
 
 def test_bad_properties_later(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     for properties in (
         {"write.format.default": "orc"},
         {"write.delete.parquet.page-version": "v2"},
@@ -108,36 +107,13 @@ def wrong_password(folder: Path) -> dict[str, str]:
     return {f"{KEYSTORE}.password-file": str(file)}
 
 
-def not_a_keystore(folder: Path) -> dict[str, str]:
-    file = folder / "garbage.p12"
-    file.write_bytes(b"no keystore at all")
-    file.chmod(0o600)
-    return {f"{KEYSTORE}.path": str(file)}
-
-
 def nothing(_: Path) -> dict[str, str]:
     return {}
 
 
+# What else can be wrong with a keystore is in KeystoreKmsClientTest.
 BAD_CATALOGS = {
-    "missing keystore": BadCatalog(
-        lambda folder: {f"{KEYSTORE}.path": str(folder / "absent.p12")},
-        (f"{KEYSTORE}.path", "absent.p12"),
-    ),
-    "not a keystore": BadCatalog(not_a_keystore, (f"{KEYSTORE}.path", "garbage.p12")),
     "wrong password": BadCatalog(wrong_password, (f"{KEYSTORE}.password-file",)),
-    "missing password file": BadCatalog(
-        lambda folder: {f"{KEYSTORE}.password-file": str(folder / "absent")},
-        (f"{KEYSTORE}.password-file", "absent"),
-    ),
-    "unset password variable": BadCatalog(
-        lambda _: {f"{KEYSTORE}.password-env": "ICEBERG_CRYPTO_TEST_UNSET"},
-        (f"{KEYSTORE}.password-env", "ICEBERG_CRYPTO_TEST_UNSET"),
-        (f"{KEYSTORE}.password-file",),
-    ),
-    "no password": BadCatalog(
-        nothing, (f"{KEYSTORE}.password-file",), (f"{KEYSTORE}.password-file",)
-    ),
     "no keystore path": BadCatalog(nothing, (f"{KEYSTORE}.path",), (f"{KEYSTORE}.path",)),
     "unknown KMS type": BadCatalog(
         lambda _: {"encryption.kms-type": "keystone"},

@@ -1,6 +1,5 @@
 """A table whose key is lost: what fails leaves no file behind, and the table can be got rid of."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,38 +21,19 @@ def without_key(lake: Lake, folder: Path, has: str = "k1") -> Iterator[Lake]:
     stranger = lake.with_options(
         {"encryption.kms.keystore.path": str(other.path), "cache-enabled": "false"}
     )
-    try:
-        move(lake, lake.catalog, stranger.catalog)
+    with lake.seen_by(stranger.catalog):
         yield stranger
-    finally:
-        move(lake, stranger.catalog, lake.catalog)
-
-
-def move(lake: Lake, old: str, new: str) -> None:
-    """A JDBC catalog keeps its own name in each row: the namespace's tables become another catalog's."""
-    if lake.kind == "jdbc":
-        with sqlite3.connect(lake.world.root / "jdbc-catalog.db", timeout=30) as database:
-            database.execute(
-                "UPDATE iceberg_tables SET catalog_name = ? WHERE catalog_name = ? AND table_namespace = ?",
-                (new, old, lake.namespace),
-            )
-        database.close()
 
 
 def call(lake: Lake, name: str = "t") -> str:
     return f"CALL {lake.catalog}.system.purge_without_key(table => '{lake.table(name)}')"
 
 
-def names(lake: Lake) -> set[str]:
-    return {row.tableName for row in lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")}
-
-
 @pytest.mark.catalogs()
 def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
     lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"DELETE FROM {lake.table()} WHERE id = 1")
-    neighbour = lake.create("neighbour")
-    lake.insert(neighbour, [3])
+    neighbour = lake.insert(lake.create("neighbour"), [3])
     lake.refused(call(lake), lake.table().split(".", 1)[1], "its key can be had", "PURGE")
     kept = everything_below(lake.folder / "neighbour")
     own = [path for path in everything_below(lake.folder / "t") if path.suffix != ".crc"]
@@ -70,7 +50,7 @@ def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
         [row] = stranger.sql(call(stranger))
         assert row.deleted_files_count == len(own)
         assert row.deleted_bytes > 0
-    assert names(lake) == {"neighbour"}
+    assert lake.tables() == {"neighbour"}
     assert not everything_below(lake.folder / "t")
     assert everything_below(lake.folder / "neighbour") == kept
     assert lake.ids(neighbour) == [3]
@@ -78,8 +58,7 @@ def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
 
 def test_many_manifest_lists_are_read_by_a_job(lake: Lake) -> None:
     """A purge is refused if one of them cannot be read; few are read on the driver."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.insert(table, [2])
     jobs = lake.spark.sparkContext.statusTracker()
     lists = [path for path in lake.files() if path.name.startswith("snap-")]
@@ -111,7 +90,7 @@ def test_drop_takes_no_key(lake: Lake, tmp_path: Path) -> None:
     files = lake.files()
     with without_key(lake, tmp_path) as stranger:
         stranger.sql(f"DROP TABLE {stranger.table()}")
-    assert not names(lake)
+    assert not lake.tables()
     # a Hadoop table is its folder, which goes with it
     assert lake.files() == ([] if lake.kind == "hadoop" else files)
 
@@ -142,8 +121,7 @@ def test_a_write_that_fails_leaves_no_file(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_a_query_that_fails_leaves_no_file(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     row = "SELECT /*+ REPARTITION(2) */ id, if(id = 19, raise_error('stop'), 'x') AS note, 'p' AS part FROM range(20)"
     new = lake.table("new")
     for statement in (
@@ -157,7 +135,7 @@ def test_a_query_that_fails_leaves_no_file(lake: Lake) -> None:
         ):
             lake.sql(statement)
     assert lake.ids(table) == [1]
-    assert names(lake) == {"t"}
+    assert lake.tables() == {"t"}
 
 
 @pytest.mark.parametrize("kind", ["rest", "hadoop"])

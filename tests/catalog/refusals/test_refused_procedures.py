@@ -21,9 +21,7 @@ def parquet_source(spark: SparkSession) -> Iterator[str]:
 
 @pytest.fixture
 def table(lake: Lake) -> str:
-    name = lake.create(partition="part")
-    lake.insert(name, [1])
-    return name
+    return lake.insert(lake.create(partition="part"), [1])
 
 
 def refused(
@@ -43,8 +41,7 @@ def test_statistics_are_refused(lake: Lake, table: str) -> None:
 
 
 def test_add_files_is_refused(lake: Lake, parquet_source: str) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     refused(lake, "add_files", f"source_table => '{parquet_source}'")
     lake.sql(f"REFRESH TABLE {table}")
     assert lake.ids(table) == [1]
@@ -94,9 +91,8 @@ def test_java_actions_that_write_plaintext_are_refused(lake: Lake, table: str) -
     """They pass no procedure: the guard of the table's files stops them."""
     jvm, session = lake.spark._jvm, lake.spark._jsparkSession
     assert jvm is not None
-    iceberg = jvm.org.apache.iceberg.spark
-    actions = iceberg.actions.SparkActions.get(session)
-    loaded = iceberg.Spark3Util.loadIcebergTable(session, table)
+    actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(session)
+    loaded = lake.java(table, refresh=False)
     copied = actions.rewriteTablePath(loaded).rewriteLocationPrefix(loaded.location(), "file:/new")
     for action in (
         copied,

@@ -40,7 +40,7 @@ def test_a_statement_that_fails_leaves_nothing(lake: Lake) -> None:
                 f"{create} {lake.table()} {PROPERTIES} "
                 "AS SELECT id, IF(id > 5, raise_error('on purpose'), id) AS x FROM range(0, 9, 1, 1)"
             )
-        assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
+        assert not lake.tables()
         assert not everything_below(lake.folder)
 
 
@@ -56,13 +56,3 @@ def test_a_table_that_another_client_used_stays(lake: Lake) -> None:
     with pytest.raises(Exception, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
         lake.sql(f"CREATE TABLE {lake.table()} {PROPERTIES} AS SELECT raise_error('on purpose')")
     assert other.ids(other.table()) == [1]
-
-
-def test_a_server_that_takes_no_keys(lake: Lake) -> None:
-    server = lake.with_options({"header.X-Refuse": "both 400 BadRequestException"})
-    for statement in (
-        f"CREATE TABLE {server.table()} (id BIGINT) {PROPERTIES}",
-        f"CREATE TABLE {server.table()} {PROPERTIES} AS SELECT 1 AS id",
-    ):
-        server.refused(statement, f"{lake.namespace}.t", "refused a commit that adds a key")
-        assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")

@@ -39,16 +39,18 @@ def test_hive_without_locks(hive: Lake) -> None:
     keyed = off.replace("(", "('encryption.key-id'='k1', ")
     new = hive.table("new")
     hive.refused(f"CREATE TABLE {new} (id BIGINT) USING iceberg {keyed}", "lock-enabled", "2.3.9")
-    table = hive.create()
-    hive.insert(table, [1])
+    table = hive.insert(hive.create(), [1])
     hive.refused(f"ALTER TABLE {table} SET {off}", table, "engine.hive.lock-enabled", "2.3.9")
     assert hive.ids(table) == [1]
 
 
 @pytest.mark.slow
-@pytest.mark.catalogs("hive", "jdbc")
+@pytest.mark.nightly
 def test_concurrent_writers_lose_nothing(lake: Lake) -> None:
-    """Every conflict is retried on the other's commit: no row is lost, and no key of a manifest list."""
+    """Every conflict is retried on the other's commit: no row is lost, and no key of a manifest list.
+
+    By day, WritersTest has it.
+    """
     table = lake.create(commit_retry_num__retries="50", commit_retry_min__wait__ms="10")
 
     def write(writer: int) -> None:

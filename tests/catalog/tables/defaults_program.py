@@ -1,18 +1,11 @@
-"""What tests/catalog/test_defaults.py runs: a table's whole life on each catalog, on Spark as a user has it.
+"""What tests/catalog/test_defaults.py runs: a table's whole life on each catalog, on Spark as a user has it."""
 
-Reads its settings as JSON from standard input and writes each catalog's outcome as JSON to standard output.
-"""
-
-import json
-import sys
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # for harness
-
 from harness.files import everything_below, files_below, plaintext_problem
+from harness.steps import given, seen, tell
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
@@ -168,21 +161,15 @@ def defaults(spark: SparkSession, catalog: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    given = json.load(sys.stdin)
-    builder = SparkSession.builder.appName("iceberg-crypto defaults test")
-    for key, value in given["conf"].items():
-        builder = builder.config(key, value)
+    settings, builder = given()
     spark = builder.getOrCreate()
-    seen: dict[str, Any] = {}
-    for catalog, folder in given["folders"].items():
-        try:
-            Life(spark, catalog, Path(folder)).live()
-            seen[catalog] = "ended"
-        except Exception:  # noqa: BLE001 (told by the catalog's test)
-            seen[catalog] = traceback.format_exc()
-    seen["defaults"] = defaults(spark, given["catalog"])
+    lives = {
+        catalog: seen([Life(spark, catalog, Path(folder)).live])["live"]
+        for catalog, folder in settings["folders"].items()
+    }
+    found = {**lives, "defaults": defaults(spark, settings["catalog"])}
     spark.stop()
-    sys.stdout.write("SEEN " + json.dumps(seen) + "\n")
+    tell(found)
 
 
 if __name__ == "__main__":

@@ -64,11 +64,6 @@ def table_of(lake: Lake, key: str | None, files: int) -> str:
     return table
 
 
-def key_of(lake: Lake, table: str) -> str | None:
-    rows = lake.sql(f"SHOW TBLPROPERTIES {table}")
-    return next((row.value for row in rows if row.key == "encryption.key-id"), None)
-
-
 @pytest.mark.nightly
 def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
     """Another commit comes first, so that what fails then could be the files of an expired snapshot."""
@@ -85,7 +80,7 @@ def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
     ):
         encrypt_table(hadoop.spark, table, "k1")
     assert begun == [4]  # with the other commit's file
-    assert key_of(hadoop, table) is None
+    assert hadoop.properties(table).get("encryption.key-id") is None
     assert encrypt_table(hadoop.spark, table, "k1").copied_files == 7 - 2
     assert hadoop.ids(table) == [*range(6), 9]
     with verify_table(hadoop.spark, table, deep=True) as report:
@@ -103,7 +98,7 @@ def test_ctrl_c_ends_the_call_in_the_jvm(hadoop: Lake) -> None:
         api = java._jvm.io.icebergcrypto.python.PythonApi
         assert api.cancel(java._jsparkSession) == 0, "no call is under way"
     assert begun == [3]
-    assert key_of(hadoop, table) is None
+    assert hadoop.properties(table).get("encryption.key-id") is None
     assert encrypt_table(hadoop.spark, table, "k1").copied_files == 9 - 2
     assert hadoop.ids(table) == list(range(9))
 
@@ -119,7 +114,7 @@ def test_decrypting_tells_of_plaintext_that_is_left(hadoop: Lake, whole: bool) -
         pytest.raises(CancelledError, match="strays => true finds it"),
     ):
         decrypt_table(hadoop.spark, table, confirm=True)
-    assert key_of(hadoop, table) == "k1"
+    assert hadoop.properties(table).get("encryption.key-id") == "k1"
     left = set(hadoop.files()) - before
     plain = [p for p in left if p.suffix == ".parquet" and magic(p) not in ENCRYPTED_MAGIC]
     assert len(plain) == whole, plain

@@ -7,7 +7,16 @@ from urllib.parse import urlparse
 
 import pytest
 from doubles.faults import FaultProxy
-from harness.files import ENCRYPTED_MAGIC, MARKER, changed, files_below, magic, path_of, untouched
+from harness.files import (
+    ENCRYPTED_MAGIC,
+    MARKER,
+    changed,
+    files_below,
+    flipped,
+    magic,
+    path_of,
+    untouched,
+)
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
@@ -22,8 +31,7 @@ from pyspark_iceberg_crypto import (
 
 @pytest.mark.catalogs("hive")
 def test_there_and_back(lake: Lake) -> None:
-    table = lake.create(partition="part")
-    lake.insert(table, [1, 2, 3], "p")
+    table = lake.insert(lake.create(partition="part"), [1, 2, 3], "p")
     lake.run(f"ALTER TABLE {table} CREATE TAG before")
     lake.insert(table, [4], "q")
     lake.run(f"DELETE FROM {table} WHERE id = 2")
@@ -54,8 +62,7 @@ def test_there_and_back(lake: Lake) -> None:
 @pytest.mark.nightly
 def test_a_run_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
     """Files of two partition specs are copied one spec after the other, and one of them is damaged."""
-    table = hadoop.create()
-    hadoop.insert(table, [1])
+    table = hadoop.insert(hadoop.create(), [1])
     first = set(hadoop.files())
     hadoop.run(f"ALTER TABLE {table} ADD PARTITION FIELD part")
     hadoop.insert(table, [2])
@@ -63,9 +70,7 @@ def test_a_run_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
     told = []
     for damaged in (min, max):
         file = damaged(files, key=lambda path: path in first)
-        content = file.read_bytes()
-        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-        damage = {file: content[:40] + bytes([content[40] ^ 1]) + content[41:]}
+        damage = {file: flipped(file.read_bytes(), 40)}
         with changed(damage), untouched(hadoop.folder), pytest.raises(IcebergCryptoError):
             decrypt_table(hadoop.spark, table, confirm=True)
         with changed(damage), faulty_data(hadoop), pytest.raises(IcebergCryptoError) as caught:
@@ -106,8 +111,7 @@ class LosesAnswers(FaultProxy):
 def test_a_commit_without_an_answer_keeps_its_files(lake: Lake) -> None:
     if lake.kind != "rest":
         pytest.skip("only there a server answers")
-    table = lake.create()
-    lake.insert(table, [1, 2])
+    lake.insert(lake.create(), [1, 2])
     port = urlparse(lake.world.ours("rest")["uri"]).port
     assert port is not None
     proxy = LosesAnswers(port).start()

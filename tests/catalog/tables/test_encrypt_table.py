@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import ENCRYPTED_MAGIC, MARKER, changed, magic, path_of, untouched
+from harness.files import MARKER, changed, path_of, untouched
 from harness.lake import Lake
 from harness.world import World
 from pyspark.sql import SparkSession
@@ -23,10 +23,11 @@ def plain(lake: Lake, name: str = "t", **properties: str) -> str:
     return lake.create(name, key=None, **properties)
 
 
-def insert(lake: Lake, table: str, ids: list[int], part: str = "p") -> None:
+def insert(lake: Lake, table: str, ids: list[int], part: str = "p") -> str:
     """As Lake.insert, into a table that is plaintext."""
     values = ", ".join(f"({i}, '{MARKER}-{i}', '{part}')" for i in ids)
     lake.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
+    return table
 
 
 def encrypt(lake: Lake, table: str = "t", key: str = "k1", **arguments: Any) -> Any:
@@ -45,8 +46,7 @@ def assert_proved(lake: Lake, table: str) -> None:
 
 @pytest.mark.catalogs("rest")
 def test_a_table_is_encrypted_in_place(lake: Lake) -> None:
-    table = plain(lake, partition="part", format__version="2")
-    insert(lake, table, [1, 2, 3], "p")
+    table = insert(lake, plain(lake, partition="part", format__version="2"), [1, 2, 3], "p")
     insert(lake, table, [4, 5], "q")
     dry = encrypt(lake, dry_run="true")
     assert (dry.committed, dry.files, dry.copied_files) == (False, 2, 2)
@@ -76,8 +76,7 @@ def schema_of(lake: Lake, table: str) -> Any:
 @pytest.mark.nightly
 def test_old_formats_deletes_and_specs(hadoop: Lake) -> None:
     """Version 1 with Avro, ORC and Parquet and two specs; version 2 with deletes of both kinds of writers."""
-    one = plain(hadoop, "one", format__version="1")
-    insert(hadoop, one, [1, 2])
+    one = insert(hadoop, plain(hadoop, "one", format__version="1"), [1, 2])
     hadoop.sql(f"ALTER TABLE {one} SET TBLPROPERTIES ('write.format.default'='avro')")
     insert(hadoop, one, [3])
     hadoop.sql(f"ALTER TABLE {one} ADD PARTITION FIELD part")
@@ -170,8 +169,7 @@ def test_row_ids_of_version_3_stay(lake: Lake) -> None:
 @pytest.mark.nightly
 def test_branches_and_tags(lake: Lake) -> None:
     """Each shows what it did: a tag with columns that are gone, a branch with rows of its own."""
-    table = plain(lake, format__version="2")
-    insert(lake, table, [1, 2])
+    table = insert(lake, plain(lake, format__version="2"), [1, 2])
     lake.sql(f"ALTER TABLE {table} CREATE TAG first RETAIN 100 DAYS")
     insert(lake, table, [3])
     lake.sql(f"ALTER TABLE {table} CREATE BRANCH side WITH SNAPSHOT RETENTION 7 SNAPSHOTS")
@@ -201,8 +199,7 @@ def test_an_empty_table(lake: Lake) -> None:
     lake.sql(f"INSERT INTO {table} VALUES (1, '{MARKER}-1', 'p')")
     assert lake.ids(table) == [1]
     assert_proved(lake, table)
-    emptied = plain(lake, "emptied")
-    insert(lake, emptied, [1])
+    emptied = insert(lake, plain(lake, "emptied"), [1])
     lake.sql(f"ALTER TABLE {emptied} CREATE TAG before")
     lake.sql(f"DELETE FROM {emptied}")
     assert encrypt(lake, "emptied").rows == 0
@@ -212,8 +209,7 @@ def test_an_empty_table(lake: Lake) -> None:
 
 def test_what_is_refused(hadoop: Lake) -> None:
     hadoop.create("done")
-    table = plain(hadoop)
-    insert(hadoop, table, [1])
+    table = insert(hadoop, plain(hadoop), [1])
     call = f"CALL {hadoop.catalog}.system.encrypt_table(table => '{hadoop.namespace}"
     with untouched(hadoop.warehouse):
         refused(hadoop, f"{call}.t', key_id => 'none')", table, "none")
@@ -236,15 +232,10 @@ def refused(lake: Lake, statement: str, *words: str, hint: bool = True) -> None:
     assert not missing, f"{statement}: no {missing} in {text[:3000]}"
 
 
-def plaintext_files(lake: Lake, name: str = "t") -> list[Path]:
-    return [path for path in lake.files(name) if magic(path) not in ENCRYPTED_MAGIC]
-
-
 @pytest.mark.nightly
 def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
     """By verify, doctor and repair, also when no metadata file of the log leads to it any more."""
-    table = plain(hadoop)
-    insert(hadoop, table, [1])
+    table = insert(hadoop, plain(hadoop), [1])
     kept = encrypt(hadoop).plaintext_metadata
     hadoop.sql(
         f"ALTER TABLE {table} SET TBLPROPERTIES ('write.metadata.previous-versions-max'='1')"
@@ -259,22 +250,21 @@ def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
     assert kept in row.hint and purge in row.hint
     with verify_table(hadoop.spark, table, all_snapshots=True) as report:
         plaintext = {path_of(one.path) for one in report.problems if one.code == "plaintext"}
-        assert plaintext == {path for path in plaintext_files(hadoop) if path.suffix != ".json"}
+        assert plaintext == {path for path in hadoop.plaintext_files() if path.suffix != ".json"}
         assert all(one.hint.startswith("Whoever reads the storage") for one in report.problems)
     [left] = repair_table(hadoop.spark, table, confirm=True).left
     assert left.kind == "plaintext left" and kept in left.problem and purge in left.hint
     [found] = diagnose_tables(hadoop.spark, table).findings
     assert found.kind == "plaintext left" and kept in found.problem and purge in found.hint
     hadoop.sql(purge.replace(", dry_run => true", ""))
-    assert plaintext_files(hadoop) == []
+    assert hadoop.plaintext_files() == []
     assert "PLAINTEXT" not in str(verify_table(hadoop.spark, table, strays=True))
     assert repair_table(hadoop.spark, table).ok and diagnose_tables(hadoop.spark, table).ok
 
 
 @pytest.mark.nightly
 def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
-    table = plain(lake, format__version="2", gc_enabled="true")
-    insert(lake, table, [1, 2])
+    table = insert(lake, plain(lake, format__version="2", gc_enabled="true"), [1, 2])
     insert(lake, table, [3])
     name = f"{lake.namespace}.t"
     lake.sql(f"CALL {lake.catalog}.system.compute_table_stats(table => '{name}')")
@@ -283,20 +273,20 @@ def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
     lake.sql(f"INSERT INTO {table} VALUES (4, '{MARKER}-4', 'p')")
     reader = lake.spark.read.format("iceberg").option("versionAsOf", str(first))
     assert sorted(row.id for row in reader.load(kept).collect()) == [1, 2]
-    plain_files = plaintext_files(lake)
+    plain_files = lake.plaintext_files()
     listed, *paths = lake.sql(
         f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}', dry_run => true)"
     )
     assert not listed.deleted and listed.files == len(paths) > len(plain_files)
     assert {str(path) for path in plain_files} <= {row.path.removeprefix("file:") for row in paths}
-    assert plaintext_files(lake) == plain_files
+    assert lake.plaintext_files() == plain_files
     with verify_table(lake.spark, table, strays=True) as report:
         assert not report.ok
     done, *_ = lake.sql(f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}')")
     assert done.deleted and done.files == listed.files
-    assert plaintext_files(lake) == [] and not Path(kept.removeprefix("file:")).exists()
+    assert lake.plaintext_files() == [] and not Path(kept.removeprefix("file:")).exists()
     assert lake.ids(table) == [1, 2, 3, 4]
-    properties = {row.key: row.value for row in lake.sql(f"SHOW TBLPROPERTIES {table}")}
+    properties = lake.properties(table)
     assert properties["gc.enabled"] == "true"
     assert not any("plaintext" in key or "previous-versions" in key for key in properties)
     with verify_table(lake.spark, table, deep=True, strays=True) as report:
@@ -326,8 +316,8 @@ def test_the_purge_deletes_no_file_of_another_table(hadoop: Lake) -> None:
     with changed({kept: json.dumps(forged).encode()}), untouched(hadoop.folder):
         refused(hadoop, f"{call})", table, *named)
     hadoop.sql(f"{call})")
-    assert plaintext_files(hadoop) == [] and hadoop.ids(other) == [2]
-    properties = {row.key: row.value for row in hadoop.sql(f"SHOW TBLPROPERTIES {table}")}
+    assert hadoop.plaintext_files() == [] and hadoop.ids(other) == [2]
+    properties = hadoop.properties(table)
     assert properties["gc.enabled"] == "true"
 
 
@@ -435,8 +425,7 @@ def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
 
 @pytest.mark.nightly
 def test_a_source_file_that_cannot_be_read(hadoop: Lake) -> None:
-    table = plain(hadoop)
-    insert(hadoop, table, [1])
+    table = insert(hadoop, plain(hadoop), [1])
     insert(hadoop, table, [2])
     file = next(path for path in sorted(hadoop.files()) if path.suffix == ".parquet")
     whole = file.read_bytes()
@@ -455,8 +444,7 @@ def test_a_source_file_that_cannot_be_read(hadoop: Lake) -> None:
 @pytest.mark.nightly
 def test_a_catalog_or_a_server_that_would_refuse_it(spark: SparkSession, world: World) -> None:
     rest = Lake(spark, world, "rest", "enc_rest")
-    table = plain(rest)
-    insert(rest, table, [1])
+    table = insert(rest, plain(rest), [1])
     call = "CALL {}.system.encrypt_table('{}.t', '{}')"
     strict = rest.with_options({"encryption.plaintext-tables": "refuse"})
     limited = rest.with_options({"encryption.allowed-key-ids": "k2"})
@@ -475,8 +463,7 @@ def test_back_to_the_plaintext(lake: Lake) -> None:
     """As docs/encrypting-tables.md says; on Hadoop a table cannot be registered in its place."""
     if lake.kind == "hadoop":
         pytest.skip("a Hadoop catalog deletes the folder of a table that is dropped")
-    table = plain(lake, partition="part")
-    insert(lake, table, [1, 2])
+    table = insert(lake, plain(lake, partition="part"), [1, 2])
     insert(lake, table, [3])
     kept = encrypt(lake).plaintext_metadata
     lake.sql(f"DROP TABLE {table}")
@@ -516,7 +503,7 @@ def test_the_documents_statements(lake: Lake) -> None:
         if "purge_plaintext" in run and "true" in run:  # it has gone back before
             encrypt(lake, "orders")
         if "decrypt_table" in run:
-            assert plaintext_files(lake, "orders") == []
+            assert lake.plaintext_files("orders") == []
         lake.sql(run)
         rows_now = lake.sql(f"SHOW TBLPROPERTIES {table}") if "DROP" not in run else []
         kept = next((r.value for r in rows_now if r.key == "encryption.plaintext-metadata"), kept)

@@ -5,8 +5,7 @@ from harness.lake import Lake
 
 
 def test_schema_evolution(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.run(f"ALTER TABLE {table} ADD COLUMN extra STRUCT<a: INT, b: STRING>")
     lake.run(f"INSERT INTO {table} VALUES (2, '{MARKER}', 'p', struct(7, '{MARKER}'))")
     lake.run(f"ALTER TABLE {table} RENAME COLUMN part TO area")
@@ -29,8 +28,7 @@ def test_schema_evolution(lake: Lake) -> None:
 
 
 def test_partition_evolution(lake: Lake) -> None:
-    table = lake.create(partition="part")
-    lake.insert(table, [1], part=MARKER)
+    table = lake.insert(lake.create(partition="part"), [1], part=MARKER)
     lake.run(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(4, id)")
     lake.insert(table, [2], part=MARKER)
     lake.run(f"ALTER TABLE {table} DROP PARTITION FIELD part")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from harness.files import MARKER
+from harness.files import MARKER, change
 from harness.lake import Lake
 from pyspark.errors import StreamingQueryException
 
@@ -30,8 +30,7 @@ def write_new(lake: Lake, source: str, target: str, checkpoint: Path, **options:
 def forget_last_commit(checkpoint: Path) -> None:
     """As a query leaves its checkpoint that is killed between the table's commit and its own."""
     last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
-    last.unlink()
+    change(last, None)
 
 
 @pytest.mark.nightly

@@ -137,8 +137,7 @@ class Killed:
         assert self.lake.ids(self.table, "VERSION AS OF 'all_of_them'") == ALL
 
     def key_id(self) -> str | None:
-        rows = self.lake.sql(f"SHOW TBLPROPERTIES {self.table}")
-        return {row.key: row.value for row in rows}.get("encryption.key-id")
+        return self.lake.properties(self.table).get("encryption.key-id")
 
     def run(self, create: Callable[[], None], kill: Callable[[], None], done: Callable[[], bool],
             finish: Callable[[], object], prove: Callable[[], None]) -> None:  # fmt: skip
@@ -184,9 +183,7 @@ def test_encrypt_table_is_killed_and_goes_on(killed: Killed) -> None:
         killed.check()
         log = (lake.folder / killed.name / "metadata").glob("_encryption-*/*")
         assert list(log) == []
-        assert [
-            path for path in lake.files(killed.name) if magic(path) not in ENCRYPTED_MAGIC
-        ] == []
+        assert lake.plaintext_files(killed.name) == []
         with verify_table(lake.spark, killed.table, deep=True, strays=True) as report:
             assert report.ok, str(report)
 
@@ -224,21 +221,15 @@ def test_reencrypt_table_is_killed_and_begins_anew(killed: Killed) -> None:
     lake = killed.lake
     before: dict[str, object] = {}
 
-    def history() -> dict[int, list[int]]:
-        snapshots = [
-            row.snapshot_id for row in lake.sql(f"SELECT snapshot_id FROM {killed.table}.snapshots")
-        ]
-        return {i: lake.ids(killed.table, f"VERSION AS OF {i}") for i in snapshots}
-
     def main() -> set[str]:
         return {row.file_path for row in lake.sql(f"SELECT file_path FROM {killed.table}.files")}
 
     def create() -> None:
         killed.create("k1")
-        before.update(files=main(), history=history())
+        before.update(files=main(), history=lake.history(killed.table))
 
     def prove() -> None:
-        after = history()
+        after = lake.history(killed.table)
         assert {i: after[i] for i in before["history"]} == before["history"]  # type: ignore[attr-defined]
         assert all(rows == EXPECTED for i, rows in after.items() if i not in before["history"])  # type: ignore[operator]
         assert not main() & before["files"]  # type: ignore[operator]

@@ -1,6 +1,5 @@
 """prune_encryption_keys and reencrypt_table: SQL and Python."""
 
-import hashlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +8,9 @@ import pytest
 from harness.files import MARKER
 from harness.jars import ROOT
 from harness.lake import Lake
+from harness.sessions import deks_of
 from pyspark.java_gateway import ensure_callback_server_started
+from twin.java import upsert_as_flink, written
 
 from pyspark_iceberg_crypto import (
     NotSupportedError,
@@ -25,8 +26,7 @@ ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
 
 @pytest.mark.since("how many keys stock Iceberg leaves differs by its version", iceberg="1.12")
 def test_keys_that_stock_iceberg_leaves_go(hive: Lake) -> None:
-    table = hive.create()
-    hive.insert(table, [1])
+    table = hive.insert(hive.create(), [1])
     for i in (2, 3):
         hive.insert(hive.table(catalog="stock_hive"), [i])
     hive.sql(f"CALL stock_hive.system.expire_snapshots(table => '{hive.namespace}.t', {ALL})")
@@ -57,40 +57,10 @@ def test_what_has_no_keys_to_prune(hadoop: Lake) -> None:
         prune_encryption_keys(hadoop.spark, hadoop.table("none"))
 
 
-def loaded(lake: Lake) -> Any:
-    """The table as Java has it, fresh from the catalog."""
-    jvm = lake.spark._jvm
-    assert jvm is not None
-    lake.sql(f"REFRESH TABLE {lake.table()}")
-    return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-        lake.spark._jsparkSession, lake.table()
-    )
-
-
-def keys_in_main(lake: Lake) -> set[str]:
-    """The id of the key of main's manifest list, and a hash of each DEK of its manifests, data and delete files."""
-    table, hashes = loaded(lake), set()
-    jvm = lake.spark._jvm
-    assert jvm is not None
-
-    encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.encryptedInput
-    no_file = jvm.org.apache.iceberg.inmemory.InMemoryInputFile(b"")
-
-    def add(key_metadata: Any) -> None:
-        dek = table.encryption().decrypt(encrypted(no_file, key_metadata)).keyMetadata()
-        hashes.add(hashlib.sha256(bytes(dek.encryptionKey().array())).hexdigest())
-
-    for manifest in table.currentSnapshot().allManifests(table.io()):
-        add(manifest.keyMetadata())
-    scan = table.newScan().planFiles()
-    tasks = scan.iterator()
-    while tasks.hasNext():
-        task = tasks.next()
-        add(task.file().keyMetadata())
-        for delete in task.deletes():
-            add(delete.keyMetadata())
-    scan.close()
-    return hashes | {table.currentSnapshot().keyId()}
+def keys_in_main(lake: Lake) -> set[bytes]:
+    """The id of the key of main's manifest list, and the DEKs of its manifests, data and delete files."""
+    key_id: str = lake.java().currentSnapshot().keyId()
+    return {key_id.encode()} | deks_of(lake.spark, lake.table())
 
 
 @pytest.mark.catalogs("jdbc")
@@ -126,41 +96,12 @@ def test_no_key_of_before_is_in_use_in_main(lake: Lake) -> None:
         assert report.ok, str(report)
 
 
-def written(table: Any, lake: Lake, kind: str, ids: list[int]) -> Any:
-    """A file with these ids, as Iceberg's writers in Java make it: of data, or, as Flink does, of equality deletes."""
-    jvm, gateway = lake.spark._jvm, lake.spark.sparkContext._gateway
-    assert jvm is not None and gateway is not None
-    factory = jvm.org.apache.iceberg.data.GenericFileWriterFactory.Builder(table)
-    file = jvm.org.apache.iceberg.io.OutputFileFactory.builderFor(table, 1, 1).build()
-    schema = table.schema()
-    if kind == "data":
-        make = factory.build().newDataWriter
-    else:
-        schema, of_id = schema.select(["id"]), gateway.new_array(jvm.int, 1)
-        of_id[0] = table.schema().findField("id").fieldId()
-        factory = factory.equalityFieldIds(of_id).equalityDeleteRowSchema(schema)
-        make = factory.build().newEqualityDeleteWriter
-    writer = make(file.newOutputFile(), table.spec(), None)
-    for i in ids:
-        row = jvm.org.apache.iceberg.data.GenericRecord.create(schema)
-        row.setField("id", i)
-        if kind == "data":
-            row.setField("note", f"{MARKER}-{i}")
-        writer.write(row)
-    writer.close()
-    return writer.toDataFile() if kind == "data" else writer.toDeleteFile()
-
-
 def delete_by_equality(lake: Lake, i: int) -> None:
-    """As Flink does."""
-    table = loaded(lake)
-    table.newRowDelta().addDeletes(written(table, lake, "deletes", [i])).commit()
-    lake.sql(f"REFRESH TABLE {lake.table()}")
+    upsert_as_flink(lake.spark, lake.table(), "id", [i])
 
 
 def test_equality_deletes_are_applied(hadoop: Lake) -> None:
-    table = hadoop.create(columns="id INT, note STRING, part STRING")
-    hadoop.insert(table, [1, 2, 3])
+    table = hadoop.insert(hadoop.create(columns="id INT, note STRING, part STRING"), [1, 2, 3])
     delete_by_equality(hadoop, 2)
     before = keys_in_main(hadoop)
     done = reencrypt_table(hadoop.spark, table)
@@ -194,13 +135,13 @@ class OnScan:
 
 def test_deleted_rows_stay_deleted(hadoop: Lake) -> None:
     """While it runs, a compaction commits that began before an equality delete, and keeps what that deletes."""
-    table = hadoop.create(columns="id INT, note STRING, part STRING")
-    hadoop.insert(table, [4])
+    table = hadoop.insert(hadoop.create(columns="id INT, note STRING, part STRING"), [4])
     hadoop.insert(table, [1, 2, 3])
-    beside = loaded(hadoop)
+    beside = hadoop.java()
     began = beside.currentSnapshot()
     [old] = began.addedDataFiles(beside.io())
-    new = written(beside, hadoop, "data", [1, 2, 3])
+    rows = [{"id": i, "note": f"{MARKER}-{i}"} for i in (1, 2, 3)]
+    new = written(hadoop.spark, beside, beside.schema(), rows)
     compaction = beside.newRewrite().validateFromSnapshot(began.snapshotId())
     compaction.deleteFile(old).addFile(new).dataSequenceNumber(began.sequenceNumber())
     delete_by_equality(hadoop, 2)
@@ -246,8 +187,7 @@ def test_what_cannot_be_reencrypted(hadoop: Lake) -> None:
 @pytest.mark.nightly
 def test_the_runbook(lake: Lake) -> None:
     """The Python and the SQL of docs/compromise.md, in order."""
-    table = lake.create()
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(), [1, 2])
     lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
     lake.run(f"ALTER TABLE {table} CREATE TAG first")
     lake.run(f"DELETE FROM {table} WHERE id = 1")

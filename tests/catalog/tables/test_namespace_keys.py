@@ -31,7 +31,7 @@ def test_a_namespace_gives_its_key(lake: Lake) -> None:
         )
     strict.create("named", key="k1")
     for table, key in {"plain": "k2", "ctas": "k2", "rtas": "k2", "named": "k1"}.items():
-        found = dict(strict.rows(f"SHOW TBLPROPERTIES {strict.table(table)}"))
+        found = strict.properties(strict.table(table))
         assert (table, found[KEY]) == (table, key)
     arguments = f"source_table => '{lake.table('named')}', table => '{lake.namespace}.copy'"
     lake.refused(

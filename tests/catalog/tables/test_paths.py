@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import everything_below, files_below, magic, plaintext_problem, untouched
+from harness.files import change, everything_below, files_below, magic, plaintext_problem, untouched
 from harness.jars import BUILT
 from harness.lake import Lake
 from harness.world import OURS, World, catalog_conf
@@ -283,8 +283,7 @@ def test_a_table_of_a_hadoop_catalog(hadoop: Lake, session: SparkSession, tmp_pa
         place.catalog.dropTable(one_file)
     old = session.read.format("iceberg").load(str(newest))
     assert sorted(row.id for row in old.collect()) == [1, 2, 3]
-    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
-    newest.write_text(re.sub(r'("name"\s*:\s*)"id"', r'\1"ix"', newest.read_text()))
+    change(newest, re.sub(rb'("name"\s*:\s*)"id"', rb'\1"ix"', newest.read_bytes()))
     with pytest.raises(Exception, match="its metadata is refused"):
         place.read()
 

@@ -14,7 +14,7 @@ from harness.jars import ROOT
 from harness.lake import Lake
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import verify_table
+from pyspark_iceberg_crypto import encryption_keys, verify_table
 
 FUTURE = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
 
@@ -27,8 +27,7 @@ def snapshots(lake: Lake, table: str) -> list[int]:
 
 
 def test_expire_snapshots_deletes_files(lake: Lake) -> None:
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1])
     lake.insert(table, range(2, 6))
     lake.run(f"DELETE FROM {table} WHERE id = 2")
     lake.run(f"INSERT OVERWRITE {table} VALUES (9, '{MARKER}', 'p')")
@@ -42,21 +41,17 @@ def test_expire_snapshots_deletes_files(lake: Lake) -> None:
     assert len([path for path in gone if path.name.startswith("snap-")]) == 3
     assert lake.ids(table) == [9]
     assert len(snapshots(lake, table)) == 1
+    kinds = [key.kind for key in encryption_keys(lake.spark, table).rows]
+    assert kinds == ["master", "kek", "manifest list"], "keys go with their snapshots"
 
 
 def test_java_expire_snapshots_deletes_files(lake: Lake) -> None:
     """Table.expireSnapshots().commit() in Java leaves all files of an encrypted table behind on stock Iceberg."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.run(f"INSERT OVERWRITE {table} VALUES (9, '{MARKER}', 'p')")
     lake.insert(table, [10])  # Java deletes what a snapshot removed once that snapshot expires
     before = [path for path in lake.files() if path.suffix == ".parquet"]
-    jvm = lake.spark._jvm
-    assert jvm is not None
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-        lake.spark._jsparkSession, table
-    )
-    loaded.expireSnapshots().expireOlderThan(2**61).retainLast(1).commit()
+    lake.java(refresh=False).expireSnapshots().expireOlderThan(2**61).retainLast(1).commit()
     lake.assert_encrypted("expireSnapshots")
     after = [path for path in lake.files() if path.suffix == ".parquet"]
     assert (len(before), len(after)) == (3, 2)
@@ -64,35 +59,8 @@ def test_java_expire_snapshots_deletes_files(lake: Lake) -> None:
     assert lake.ids(table) == [9, 10]
 
 
-def test_keys_of_expired_snapshots_go(lake: Lake) -> None:
-    """Sixty commits, expired to one snapshot, leave its key and the KEK, and no insert brings one back."""
-    table = lake.create()
-    lake.insert(table, [1])
-    jvm = lake.spark._jvm
-    assert jvm is not None
-
-    def loaded() -> Any:
-        session = lake.spark._jsparkSession
-        return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, table)
-
-    def keys() -> int:
-        return len(list(loaded().operations().refresh().encryptionKeys()))
-
-    java = loaded()
-    for _ in range(60):
-        java.newFastAppend().commit()
-    assert keys() == 62
-    lake.call("expire_snapshots", arguments=f"{FUTURE}, retain_last => 1")
-    assert keys() == 2
-    lake.insert(table, [2])
-    assert keys() == 3
-    lake.sql(f"REFRESH TABLE {table}")
-    assert lake.ids(table) == [1, 2]
-
-
 def test_remove_orphan_files_keeps_what_is_reachable(lake: Lake) -> None:
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, range(5))
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), range(5))
     lake.run(f"DELETE FROM {table} WHERE id = 0")
     reachable = everything_below(lake.folder / "t")
     orphan = next(path for path in lake.files() if path.suffix == ".parquet").with_name(
@@ -131,8 +99,7 @@ def test_rewrite_data_files_and_manifests(lake: Lake) -> None:
 
 
 def test_rewrite_position_delete_files(lake: Lake) -> None:
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, range(5))
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), range(5))
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     lake.run(f"DELETE FROM {table} WHERE id = 2")
     lake.call("rewrite_position_delete_files", arguments="options => map('rewrite-all', 'true')")
@@ -165,8 +132,7 @@ def test_rollback_set_current_cherrypick_and_ancestors(lake: Lake) -> None:
 
 
 def test_create_changelog_view(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(), [1, 2])
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     view = lake.call("create_changelog_view")[0][0]
     changes = lake.rows(f"SELECT id, _change_type FROM {view}")
@@ -175,8 +141,7 @@ def test_create_changelog_view(lake: Lake) -> None:
 
 
 def test_register_table(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     metadata = lake.value(
         f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1"
     )
@@ -198,9 +163,8 @@ def test_java_actions(lake: Lake) -> None:
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     jvm, session = lake.spark._jvm, lake.spark._jsparkSession
     assert jvm is not None
-    iceberg = jvm.org.apache.iceberg.spark
-    actions = iceberg.actions.SparkActions.get(session)
-    loaded = iceberg.Spark3Util.loadIcebergTable(session, table)
+    actions = jvm.org.apache.iceberg.spark.actions.SparkActions.get(session)
+    loaded = lake.java(refresh=False)
     assert len(actions.removeDanglingDeleteFiles(loaded).execute().removedDeleteFiles()) == 0
     assert len(actions.rewriteManifests(loaded).execute().rewrittenManifests()) >= 2
     lake.assert_encrypted("rewriteManifests")
@@ -220,8 +184,7 @@ def test_a_mirrored_folder_is_registered(lake: Lake, tmp_path: Path) -> None:
     """Without rewrite_table_path: the files come back under the paths that they had."""
     if lake.kind == "hadoop":
         pytest.skip("a folder of a Hadoop catalog is a table of it: there is nothing to register")
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     metadata = lake.value(
         f"SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1"

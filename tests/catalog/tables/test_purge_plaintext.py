@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import ENCRYPTED_MAGIC, MARKER, changed, files_below, magic, path_of, untouched
+from harness.files import (
+    ENCRYPTED_MAGIC,
+    MARKER,
+    change,
+    changed,
+    files_below,
+    magic,
+    path_of,
+    untouched,
+)
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
@@ -70,10 +79,6 @@ def killed_at_delete(lake: Lake, number: int) -> Iterator[None]:
         calls.end()
 
 
-def properties_of(lake: Lake, table: str) -> dict[str, str]:
-    return {row.key: row.value for row in lake.sql(f"SHOW TBLPROPERTIES {table}")}
-
-
 @pytest.mark.slow
 @pytest.mark.catalogs("jdbc")
 @pytest.mark.nightly
@@ -98,7 +103,7 @@ def test_a_purge_that_is_killed_at_any_delete_goes_on(lake: Lake) -> None:
         assert not data() or len(manifests()) == before[1]
         assert len(manifests()) == len(lists()) or len(lists()) == before[2]
         assert kept.exists() or left == 0
-        assert "encryption.plaintext-metadata" in properties_of(lake, table)
+        assert "encryption.plaintext-metadata" in lake.properties(table)
     assert purge_ended(lake, table)
     assert lake.ids(table) == [2, 3, 4]
 
@@ -109,7 +114,7 @@ def purge_ended(lake: Lake, table: str) -> bool:
     assert plaintext_below(lake.folder / "t") == []
     assert not any(
         "plaintext" in key or key == "gc.enabled" or "previous-versions" in key
-        for key in properties_of(lake, table)
+        for key in lake.properties(table)
     )
     with verify_table(lake.spark, table, strays=True) as report:
         assert report.ok, str(report)
@@ -130,7 +135,7 @@ def test_deletes_that_fail(lake: Lake) -> None:
     assert "not finished: 1 of 1 files (data)" in text and "503 Slow Down" in text
     assert all(str(path) in text for path in data)
     assert plaintext_below(lake.folder / "t") == before
-    assert "encryption.plaintext-metadata" in properties_of(lake, table)
+    assert "encryption.plaintext-metadata" in lake.properties(table)
     with failing_deletes(lake, 2):
         assert purge_plaintext(lake.spark, table).files > len(before)
     assert purge_ended(lake, table)
@@ -145,11 +150,11 @@ def test_what_named_old_files_is_lost(lake: Lake) -> None:
     manifests = [path for path in plaintext_below(folder / "metadata") if path.suffix == ".avro"]
     first = min(manifests, key=lambda path: (path.name.startswith("snap-"), path.stat().st_mtime))
     text = first.read_bytes()
-    with deleted(first):
+    with changed({first: None}):
         refused_to_end(lake, table, f"{first}: there is no such file", "accept_missing => true")
     with changed({first: text[:-20]}):
         refused_to_end(lake, table, f"{first}: it has {len(text) - 20} bytes")
-    with deleted(first):
+    with changed({first: None}):
         dry = purge_plaintext(lake.spark, table, dry_run=True)
         assert [str(first) in gap for gap in dry.gaps] == [True]
         with pytest.raises(
@@ -159,9 +164,8 @@ def test_what_named_old_files_is_lost(lake: Lake) -> None:
         left = [path for path in plaintext_below(folder) if path.suffix == ".parquet"]
         assert len(left) == 1 and str(left[0]) in str(caught.value)  # the data file that it named
         assert set(manifests) - {first} <= set(plaintext_below(folder))  # they say what is left
-        assert "encryption.plaintext-metadata" in properties_of(lake, table)
-        left[0].unlink()
-        crc_of(left[0]).unlink(missing_ok=True)
+        assert "encryption.plaintext-metadata" in lake.properties(table)
+        change(left[0], None)
         assert purge_plaintext(lake.spark, table, accept_missing=True).committed
         assert purge_ended(lake, table)
 
@@ -202,8 +206,7 @@ def test_the_copy_of_the_old_metadata_is_forged_or_damaged(lake: Lake) -> None:
             purge_plaintext(lake.spark, table, accept_missing=True)
         for path in plaintext_below(folder):
             if path.suffix in (".parquet", ".avro"):
-                path.unlink()
-                crc_of(path).unlink(missing_ok=True)
+                change(path, None)
         assert purge_plaintext(lake.spark, table, accept_missing=True).committed
         assert not kept.exists() and purge_ended(lake, table)
 
@@ -272,19 +275,3 @@ def refused_to_end(lake: Lake, table: str, *words: str) -> None:
     with untouched(lake.folder), pytest.raises(IcebergCryptoError) as caught:
         purge_plaintext(lake.spark, table)
     assert all(word in str(caught.value) for word in ("not finished", *words)), caught.value
-
-
-def crc_of(path: Path) -> Path:
-    return path.with_name(f".{path.name}.crc")
-
-
-@contextmanager
-def deleted(path: Path) -> Iterator[None]:
-    """For a while."""
-    bytes_before, crc = path.read_bytes(), crc_of(path)
-    path.unlink()
-    crc.unlink(missing_ok=True)
-    try:
-        yield
-    finally:
-        path.write_bytes(bytes_before)

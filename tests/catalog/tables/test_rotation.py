@@ -59,22 +59,15 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
     return Keys(tmp_path)
 
 
-def history(lake: Lake, table: str) -> dict[int, list[int]]:
-    """The rows of each snapshot."""
-    ids = [row.snapshot_id for row in lake.sql(f"SELECT snapshot_id FROM {table}.snapshots")]
-    return {i: lake.ids(table, f"VERSION AS OF {i}") for i in ids}
-
-
 @pytest.mark.catalogs("rest")
 def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
     """A new version of the master key, and another key."""
     lake = lake.with_options(keys.options())
-    table = lake.create(partition="part")
-    lake.insert(table, [1, 2], "p")
+    table = lake.insert(lake.create(partition="part"), [1, 2], "p")
     lake.insert(table, [3], "q")
     lake.run(f"ALTER TABLE {table} CREATE TAG before")
     lake.run(f"DELETE FROM {table} WHERE id = 1")
-    before, files = history(lake, table), lake.files()
+    before, files = lake.history(table), lake.files()
     keys.helper.rotate_key("k1")
     [row] = lake.call("rotate_master_key")
     assert row.asDict() == {
@@ -99,7 +92,7 @@ def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
     assert lake.files() == files
     fresh = lake.with_options(keys.options())  # it knows no key yet
     with lake.seen_by(fresh.catalog):
-        assert history(fresh, fresh.table()) == before
+        assert fresh.history(fresh.table()) == before
         fresh.insert(fresh.table(), [4])
         assert fresh.ids(fresh.table()) == [2, 3, 4]
         assert fresh.ids(fresh.table(), "VERSION AS OF 'before'") == [1, 2, 3]
@@ -150,10 +143,9 @@ def test_another_kms(lake: Lake, keys: Keys, tmp_path: Path) -> None:
 
 def moves_to(moved: Lake, lake: Lake, key: str) -> None:
     """A table of a catalog moves to the KMS of another one, which the former KMS cannot read then."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.insert(table, [2])
-    before = history(lake, table)
+    before = lake.history(table)
     with lake.seen_by(moved.catalog):
         arguments = f"new_key_id => '{key}', from_catalog => '{lake.catalog}'"
         moved.refused(
@@ -166,7 +158,7 @@ def moves_to(moved: Lake, lake: Lake, key: str) -> None:
         done = rotate_master_key(lake.spark, moved.table(), key, from_catalog=lake.catalog)
         assert (done.old_key_id, done.new_key_id, done.committed) == ("k1", key, True)
         moved.call("rotate_master_key", arguments=arguments)  # a second time is no harm
-        assert history(moved, moved.table()) == before
+        assert moved.history(moved.table()) == before
         moved.insert(moved.table(), [3])
         with verify_table(moved.spark, moved.table(), deep=True, all_snapshots=True) as report:
             assert report.ok, str(report)
@@ -190,8 +182,7 @@ def test_from_a_keystore_to_vault(hadoop: Lake, tmp_path: Path) -> None:
 @pytest.mark.catalogs("jdbc")
 def test_a_new_kek(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.call("compute_table_stats")
     [row] = lake.call("rotate_kek", arguments="dry_run => true")
     assert row.new_kek_id is None and not row.committed
@@ -211,7 +202,7 @@ def test_a_new_kek(lake: Lake) -> None:
         if key.encrypted_by == done.new_kek_id
     ]
     assert [key.kind for key in used] == ["manifest list"] * 3 + ["statistics"]
-    assert sorted(map(len, history(lake, table).values())) == [1, 2, 3]
+    assert sorted(map(len, lake.history(table).values())) == [1, 2, 3]
     with verify_table(lake.spark, table, all_snapshots=True) as report:
         assert report.ok, str(report)
 
@@ -232,7 +223,7 @@ def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
     assert [(key.kind, key.key_id) for key in keys][1] == ("kek", done.new_kek_id)
     assert [key.kind for key in keys] == ["master", "kek", *["manifest list"] * 3]
     assert keys[0].key_id == "k2"
-    assert all(hive.ids(stock, f"VERSION AS OF {i}") for i in history(hive, table))
+    assert all(hive.ids(stock, f"VERSION AS OF {i}") for i in hive.history(table))
 
 
 def test_a_view_has_no_keys(hive: Lake) -> None:
@@ -244,8 +235,7 @@ def test_a_view_has_no_keys(hive: Lake) -> None:
 
 
 def test_what_cannot_be_rotated(hadoop: Lake) -> None:
-    table = hadoop.create()
-    hadoop.insert(table, [1])
+    table = hadoop.insert(hadoop.create(), [1])
     plain = hadoop.create("plain", key=None)
     call = f"CALL {hadoop.catalog}.system.rotate_master_key(table => '{hadoop.namespace}.t'"
     hadoop.refused(f"{call}, new_key_id => 'none')", table, "none", "k1")

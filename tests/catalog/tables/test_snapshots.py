@@ -15,8 +15,7 @@ def current_snapshot(lake: Lake, table: str) -> int:
 
 
 def test_branches_and_tags(lake: Lake) -> None:
-    table = lake.create(write_delete_mode="merge-on-read")
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"ALTER TABLE {table} CREATE TAG first RETAIN 365 DAYS")
     lake.run(f"ALTER TABLE {table} CREATE BRANCH work")
     lake.insert(f"{table}.branch_work", [3])
@@ -33,8 +32,7 @@ def test_branches_and_tags(lake: Lake) -> None:
 
 
 def test_time_travel(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     first = current_snapshot(lake, table)
     time.sleep(0.01)
     between = lake.value("SELECT cast(current_timestamp() AS STRING)")
@@ -52,8 +50,7 @@ def test_time_travel(lake: Lake) -> None:
 
 
 def test_wap_by_id(lake: Lake) -> None:
-    table = lake.create(write_wap_enabled="true")
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(write_wap_enabled="true"), [1])
     lake.spark.conf.set("spark.wap.id", "audit-1")
     try:
         lake.insert(table, [2])
@@ -65,8 +62,7 @@ def test_wap_by_id(lake: Lake) -> None:
 
 
 def test_wap_branch(lake: Lake) -> None:
-    table = lake.create(write_wap_enabled="true")
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(write_wap_enabled="true"), [1])
     lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")
     lake.spark.conf.set("spark.wap.branch", "audit")
     try:

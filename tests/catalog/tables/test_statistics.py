@@ -16,14 +16,6 @@ PROCEDURES = ("compute_table_stats", "compute_partition_stats")
 COST = {"spark.sql.cbo.enabled": "true", "spark.sql.iceberg.report-column-stats": "true"}
 
 
-def loaded(lake: Lake, name: str = "t") -> Any:
-    """The table as Java has it, fresh from the catalog."""
-    jvm, spark = lake.spark._jvm, lake.spark._jsparkSession
-    assert jvm is not None
-    lake.sql(f"REFRESH TABLE {lake.table(name)}")
-    return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark, lake.table(name))
-
-
 def partition_counts(table: Any) -> dict[str, int]:
     rows = table.newPartitionStatisticsScan().scan()
     jvm_class = table.getClass().forName("java.lang.String")
@@ -43,14 +35,13 @@ def statistics_files(lake: Lake) -> list[Path]:
 
 
 def key_entries(lake: Lake) -> int:
-    keys = loaded(lake).operations().current().encryptionKeys()
+    keys = lake.java().operations().current().encryptionKeys()
     return sum(key.properties().containsKey("statistics-path") for key in keys)
 
 
 def test_statistics_are_encrypted_and_used(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create(partition="part")
-    lake.insert(table, [1, 2], part=MARKER)
+    table = lake.insert(lake.create(partition="part"), [1, 2], part=MARKER)
     for procedure in PROCEDURES:
         lake.call(procedure)
     assert [magic(path) for path in statistics_files(lake)] == [b"AGS1"] * 2
@@ -63,7 +54,7 @@ def test_statistics_are_encrypted_and_used(lake: Lake) -> None:
     # a JDBC catalog sees the tables made under its own name
     other = lake if lake.kind == "jdbc" else lake.with_options({"encryption.statistics": "refuse"})
     other.sql(f"SELECT 1 FROM {other.table()}")  # loads the catalog, which REFRESH does not
-    assert partition_counts(loaded(other)) == {MARKER: 2, "q": 1}
+    assert partition_counts(other.java()) == {MARKER: 2, "q": 1}
     report = verify_table(lake.spark, other.table())
     assert report.ok, report
     kinds = {row.kind for row in report.files.collect()}
@@ -73,14 +64,13 @@ def test_statistics_are_encrypted_and_used(lake: Lake) -> None:
         lake.sql(f"INSERT INTO {lake.table(catalog='stock_hive')} VALUES (4, '{MARKER}', 'q')")
         lake.sql(f"REFRESH TABLE {table}")
         lake.call("compute_partition_stats")
-        assert partition_counts(loaded(lake)) == {MARKER: 2, "q": 2}
+        assert partition_counts(lake.java()) == {MARKER: 2, "q": 2}
 
 
 def test_the_optimizer_uses_them(hadoop: Lake, spark: SparkSession) -> None:
     """Spark reads the counts of distinct values, which Iceberg copies to metadata.json, in plaintext."""
     lake = hadoop.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create()
-    lake.insert(table, range(7))
+    table = lake.insert(lake.create(), range(7))
     lake.call("compute_table_stats")
     for key, value in COST.items():
         spark.conf.set(key, value)
@@ -99,8 +89,7 @@ def test_the_optimizer_uses_them(hadoop: Lake, spark: SparkSession) -> None:
 )
 def test_statistics_go_when_their_snapshot_does(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.create(partition="part")
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(partition="part"), [1])
     for procedure in PROCEDURES:
         lake.call(procedure)
     lake.insert(table, [2])
@@ -110,21 +99,20 @@ def test_statistics_go_when_their_snapshot_does(lake: Lake) -> None:
     (kept,) = statistics_files(lake)
     assert kept in expired
     assert key_entries(lake) == 1
-    assert partition_counts(loaded(lake)) == {"p": 2}
+    assert partition_counts(lake.java()) == {"p": 2}
     lake.sql(f"DROP TABLE {table} PURGE")
     assert statistics_files(lake) == []
 
 
 def test_plaintext_statistics_are_found(hadoop: Lake) -> None:
     lake = hadoop.with_options({"encryption.statistics": "plaintext"})
-    table = lake.create(partition="part")
-    lake.insert(table, [1], part=MARKER)
+    table = lake.insert(lake.create(partition="part"), [1], part=MARKER)
     for procedure in PROCEDURES:
         lake.sql(f"CALL {lake.catalog}.system.{procedure}(table => '{lake.namespace}.t')")
     assert {magic(path) for path in statistics_files(lake)} == {b"PFA1", b"PAR1"}
-    assert partition_counts(loaded(lake)) == {MARKER: 1}
+    assert partition_counts(lake.java()) == {MARKER: 1}
     report = verify_table(lake.spark, table)
     assert {p.kind for p in report.problems} == {"statistics", "partition statistics"}
     assert all("encryption.statistics=encrypt" in p.hint for p in report.problems)
     with pytest.raises(Exception, match=r"PlaintextException: Table .*\.t: .*partition-stats-"):
-        partition_counts(loaded(hadoop))
+        partition_counts(hadoop.java())

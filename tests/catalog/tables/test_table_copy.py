@@ -86,8 +86,7 @@ def history(lake: Lake, table: str) -> dict[str, list[int]]:
 
 def busy(lake: Lake) -> str:
     """A partitioned table with deletion vectors, a branch, a tag and rewritten manifests."""
-    table = lake.create(partition="part", write_delete_mode="merge-on-read")
-    lake.insert(table, [1, 2, 3])
+    table = lake.insert(lake.create(partition="part", write_delete_mode="merge-on-read"), [1, 2, 3])
     lake.insert(table, [4, 5, 6], "q")
     lake.sql(f"ALTER TABLE {table} CREATE TAG first")
     lake.sql(f"ALTER TABLE {table} CREATE BRANCH b")
@@ -175,8 +174,7 @@ def test_a_copy_without_a_mac_is_signed(spark: SparkSession, world: World, tmp_p
 
 @pytest.mark.catalogs("jdbc")
 def test_what_is_refused(lake: Lake, tmp_path: Path) -> None:
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     right = {"table": f"{lake.namespace}.t", **prefixes(lake), "staging_location": f"{tmp_path}/s"}
     source = right["source_prefix"]
     (tmp_path / "used").mkdir()

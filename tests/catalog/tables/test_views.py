@@ -6,8 +6,7 @@ from harness.lake import Lake
 
 @pytest.mark.catalogs()
 def test_views(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1, 2, 3])
+    table = lake.insert(lake.create(), [1, 2, 3])
     view = lake.table("v")
     if lake.kind == "hadoop":  # a Hadoop catalog has none; so it must stay
         with pytest.raises(Exception, match="Views are not supported by catalog"):

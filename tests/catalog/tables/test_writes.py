@@ -31,11 +31,10 @@ def test_create_and_insert(lake: Lake, file_format: str) -> None:
 
 def test_create_gets_format_version_3(lake: Lake) -> None:
     table = lake.create()
-    properties = dict(lake.rows(f"SHOW TBLPROPERTIES {table}"))
+    properties = lake.properties(table)
     assert properties["format-version"] == "3"
     assert properties["encryption.key-id"] == "k1"
-    explicit = lake.create("explicit", format__version="3")
-    lake.insert(explicit, [1])
+    explicit = lake.insert(lake.create("explicit", format__version="3"), [1])
     assert lake.ids(explicit) == [1]
 
 
@@ -60,16 +59,14 @@ def test_ctas_rtas_and_create_or_replace(lake: Lake) -> None:
 
 def test_replace_without_a_key_id_keeps_the_table_encrypted(lake: Lake) -> None:
     """CREATE OR REPLACE keeps Iceberg's table properties: the key id is not lost by leaving it out."""
-    table = lake.create()
-    lake.insert(table, [1])
+    table = lake.insert(lake.create(), [1])
     lake.run(f"CREATE OR REPLACE TABLE {table} USING iceberg AS {select('2')}")
     assert lake.ids(table) == [0, 1]
-    assert dict(lake.rows(f"SHOW TBLPROPERTIES {table}"))["encryption.key-id"] == "k1"
+    assert lake.properties(table)["encryption.key-id"] == "k1"
 
 
 def test_insert_overwrite_static_and_dynamic(lake: Lake) -> None:
-    table = lake.create(partition="part")
-    lake.insert(table, [1], part="a")
+    table = lake.insert(lake.create(partition="part"), [1], part="a")
     lake.insert(table, [2], part="b")
     lake.run(f"INSERT OVERWRITE {table} PARTITION (part = 'a') VALUES (3, '{MARKER}')")
     assert lake.ids(table) == [2, 3]
@@ -108,8 +105,7 @@ def test_dataframe_writer(lake: Lake) -> None:
 
 
 def test_insert_then_truncate_and_delete_all(lake: Lake) -> None:
-    table = lake.create()
-    lake.insert(table, [1, 2])
+    table = lake.insert(lake.create(), [1, 2])
     lake.run(f"TRUNCATE TABLE {table}")
     assert lake.ids(table) == []
     lake.insert(table, [3])

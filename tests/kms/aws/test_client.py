@@ -315,18 +315,24 @@ ROLE = {
 
 
 @pytest.fixture(scope="module")
-def sts(moto: AwsServer) -> Iterator[FaultProxy]:
+def before_sts(moto: AwsServer) -> Iterator[FaultProxy]:
     started = FaultProxy(moto.port).start()
     yield started
     started.stop()
 
 
+@pytest.fixture
+def sts(before_sts: FaultProxy) -> Iterator[FaultProxy]:
+    yield before_sts
+    before_sts.mode = "pass"
+
+
 @pytest.fixture(scope="module")
 def role_jvm(
-    moto: AwsServer, sts: FaultProxy, tmp_path_factory: pytest.TempPathFactory
+    moto: AwsServer, before_sts: FaultProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Jvm]:
     """One whose SDK finds KMS and STS at moto by itself: Iceberg's factory for roles takes no endpoint."""
-    endpoints = {"AWS_ENDPOINT_URL_KMS": moto.url, "AWS_ENDPOINT_URL_STS": sts.url}
+    endpoints = {"AWS_ENDPOINT_URL_KMS": moto.url, "AWS_ENDPOINT_URL_STS": before_sts.url}
     started = start_jvm(tmp_path_factory.mktemp("role-jvm") / "log", endpoints)
     yield started
     started.stop()
@@ -345,13 +351,10 @@ def test_role_that_may_not_be_assumed(role_jvm: Jvm, sts: FaultProxy) -> None:
     )
     body += "authorized to perform: sts:AssumeRole</Message></Error></ErrorResponse>"
     sts.mode = ("status", 403, {"Content-Type": "text/xml"}, body)
-    try:
-        with pytest.raises(errors.LoginFailedError, match="login refused by AWS's Sts") as caught:
-            role_jvm.client(ROLE).wrap(KEY, "alias/orders")
-        assert "client.assume-role.arn" in caught.value.hint
-        assert "'alias/orders'" in caught.value.message
-    finally:
-        sts.mode = "pass"
+    with pytest.raises(errors.LoginFailedError, match="login refused by AWS's Sts") as caught:
+        role_jvm.client(ROLE).wrap(KEY, "alias/orders")
+    assert "client.assume-role.arn" in caught.value.hint
+    assert "'alias/orders'" in caught.value.message
 
 
 ECHO = (
@@ -373,11 +376,8 @@ def test_echo_of_a_request_for_a_role_is_not_told(
     role_jvm: Jvm, sts: FaultProxy, code: str
 ) -> None:
     sts.mode = sts_refuses(code, 403)
-    try:
-        with pytest.raises(errors.LoginFailedError, match="login refused by AWS's Sts") as caught:
-            role_jvm.client(ROLE).wrap(KEY, "alias/orders")
-    finally:
-        sts.mode = "pass"
+    with pytest.raises(errors.LoginFailedError, match="login refused by AWS's Sts") as caught:
+        role_jvm.client(ROLE).wrap(KEY, "alias/orders")
     assert code in caught.value.message
     assert "session-token" not in f"{caught.value} {caught.value.__cause__}"
     assert "session-token" not in role_jvm.log.read_text()
@@ -385,15 +385,14 @@ def test_echo_of_a_request_for_a_role_is_not_told(
 
 def test_wrong_clock_is_told_for_a_role_too(role_jvm: Jvm, sts: FaultProxy) -> None:
     sts.mode = sts_refuses("SignatureDoesNotMatch", 403, "Signature expired: 2026 is now earlier")
-    try:
-        with pytest.raises(errors.LoginFailedError, match="differ too much") as caught:
-            role_jvm.client(ROLE).wrap(KEY, "alias/orders")
-    finally:
-        sts.mode = "pass"
+    with pytest.raises(errors.LoginFailedError, match="differ too much") as caught:
+        role_jvm.client(ROLE).wrap(KEY, "alias/orders")
     assert "clock" in caught.value.hint
 
 
-def test_echo_in_a_chain_of_providers_is_not_told(sts: FaultProxy, tmp_path: Path) -> None:
+def test_echo_in_a_chain_of_providers_is_not_told(
+    sts: FaultProxy, start: Callable[..., Jvm], tmp_path: Path
+) -> None:
     """The chain of the SDK quotes what STS answered to a profile with a role."""
     config = tmp_path / "config"
     config.write_text(
@@ -407,17 +406,13 @@ def test_echo_in_a_chain_of_providers_is_not_told(sts: FaultProxy, tmp_path: Pat
         "AWS_ACCESS_KEY_ID": "",
         "AWS_SECRET_ACCESS_KEY": "",
     }
-    started = start_jvm(tmp_path / "log", environment)
+    started = start(environment)
     sts.mode = sts_refuses("SignatureDoesNotMatch", 403)
-    try:
-        with pytest.raises(errors.LoginFailedError, match="login refused") as caught:
-            started.client(ours("https://127.0.0.1:1")).wrap(KEY, "alias/orders")
-        told = f"{caught.value} {caught.value.__cause__}"  # asks the JVM
-    finally:
-        sts.mode = "pass"
-        started.stop()
+    with pytest.raises(errors.LoginFailedError, match="login refused") as caught:
+        started.client(ours("https://127.0.0.1:1")).wrap(KEY, "alias/orders")
+    told = f"{caught.value} {caught.value.__cause__}"  # asks the JVM
     assert "session-token" not in told
-    assert "session-token" not in (tmp_path / "log").read_text()
+    assert "session-token" not in started.log.read_text()
 
 
 @pytest.mark.parametrize(

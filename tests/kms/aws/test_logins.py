@@ -5,14 +5,14 @@ KMS is moto behind a proxy, which sees by whose credentials a request was signed
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from hashlib import sha1
 from pathlib import Path
 
 import pytest
 from doubles.faults import FaultProxy, Status
-from harness.jvm import Jvm, start_jvm
+from harness.jvm import Jvm
 from servers.aws import ACCOUNT, REGION, AwsServer
 
 from pyspark_iceberg_crypto import errors
@@ -23,31 +23,14 @@ NOBODY = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
 
 
 @pytest.fixture
-def kms(moto: AwsServer) -> Iterator[FaultProxy]:
-    started = FaultProxy(moto.port).start()
-    yield started
-    started.stop()
+def kms(moto: AwsServer, faults: Callable[..., FaultProxy]) -> FaultProxy:
+    return faults(moto.port)
 
 
 @pytest.fixture
-def giver(moto: AwsServer) -> Iterator[FaultProxy]:
+def giver(moto: AwsServer, faults: Callable[..., FaultProxy]) -> FaultProxy:
     """Who gives credentials: a metadata service, STS, SSO's portal."""
-    started = FaultProxy(moto.port).start()
-    yield started
-    started.stop()
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Jvm]]:
-    started: list[Jvm] = []
-
-    def start(*options: str, **environment: str) -> Jvm:
-        started.append(start_jvm(tmp_path / "log", NOBODY | environment, options))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.stop()
+    return faults(moto.port)
 
 
 def properties(kms: FaultProxy, **more: str) -> dict[str, str]:
@@ -97,10 +80,12 @@ def test_pod_identity_and_ecs(
     start: Callable[..., Jvm], kms: FaultProxy, giver: FaultProxy, moto: AwsServer, tmp_path: Path
 ) -> None:
     token = pod_token(tmp_path)
-    jvm = start(
+    environment = dict(
+        **NOBODY,
         AWS_CONTAINER_CREDENTIALS_FULL_URI=f"{giver.url}/v1/credentials",
         AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=str(token),
     )
+    jvm = start(environment)
     key = moto.create_key()
     client = jvm.client(properties(kms))
     for mode in (("status", 503, {}, "only-for-tests"), "down"):
@@ -142,7 +127,11 @@ def test_instance_profile(
     start: Callable[..., Jvm], kms: FaultProxy, giver: FaultProxy, moto: AwsServer
 ) -> None:
     """The role of an EC2 instance, by the second version of its metadata service."""
-    jvm = start(AWS_EC2_METADATA_DISABLED="false", AWS_EC2_METADATA_SERVICE_ENDPOINT=giver.url)
+    jvm = start(
+        dict(
+            **NOBODY, AWS_EC2_METADATA_DISABLED="false", AWS_EC2_METADATA_SERVICE_ENDPOINT=giver.url
+        )
+    )
     giver.next = [
         answer("metadata-token"),
         answer("spark-role"),
@@ -160,12 +149,14 @@ def test_irsa(
 ) -> None:
     """A service account's role in EKS: web identity at STS."""
     token = pod_token(tmp_path)
-    jvm = start(
+    environment = dict(
+        **NOBODY,
         AWS_WEB_IDENTITY_TOKEN_FILE=str(token),
         AWS_ROLE_ARN=ROLE,
         AWS_ENDPOINT_URL_STS=giver.url,
         AWS_REGION=REGION,
     )
+    jvm = start(environment)
     client = jvm.client(properties(kms))
     for mode in (("status", 503, {}, ""), "down"):
         giver.mode = mode
@@ -214,14 +205,15 @@ def test_profiles(
         )
 
     keys("AKIAPROFILE1")
-    jvm = start(
-        f"-Duser.home={home}",
+    environment = dict(
+        **NOBODY,
         HOME=str(home),
         AWS_SHARED_CREDENTIALS_FILE=str(shared),
         AWS_CONFIG_FILE=str(config),
         AWS_ENDPOINT_URL_STS=giver.url,
         AWS_ENDPOINT_URL_SSO=giver.url,
     )
+    jvm = start(environment, [f"-Duser.home={home}"])
     key = moto.create_key()
     client = jvm.client(properties(kms))
     client.wrap(KEY, key)

@@ -47,20 +47,19 @@ def test_names_that_cannot_be(kms: AwsKms, name: str) -> None:
         kms.create_key(name)
 
 
-def test_key_without_an_alias_is_taken_back(kms: AwsKms, moto: AwsServer) -> None:
+def test_key_without_an_alias_is_taken_back(
+    kms: AwsKms, moto: AwsServer, faults: Callable[..., FaultProxy]
+) -> None:
     """Another program took the alias in between: no key is left that nobody knows."""
-    proxy = FaultProxy(moto.port).start()
-    try:
-        taken = {"__type": "AlreadyExistsException", "message": "An alias with the name exists"}
-        proxy.next = ["pass", "pass", ("status", 400, {}, json.dumps(taken))]
-        with pytest.raises(errors.ConfigurationError, match="AlreadyExists"):
-            AwsKms(region=REGION, endpoint=proxy.url).create_key("setup-race")
-        made, looked = ["DescribeKey", "CreateKey", "CreateAlias"], ["DescribeKey"]
-        assert actions(proxy) == [*made, *looked, "ScheduleKeyDeletion"]
-        orphan = json.loads(proxy.bodies[-1])["KeyId"]
-        assert kms.describe_key(orphan).state == "pending deletion"
-    finally:
-        proxy.stop()
+    proxy = faults(moto.port)
+    taken = {"__type": "AlreadyExistsException", "message": "An alias with the name exists"}
+    proxy.next = ["pass", "pass", ("status", 400, {}, json.dumps(taken))]
+    with pytest.raises(errors.ConfigurationError, match="AlreadyExists"):
+        AwsKms(region=REGION, endpoint=proxy.url).create_key("setup-race")
+    made, looked = ["DescribeKey", "CreateKey", "CreateAlias"], ["DescribeKey"]
+    assert actions(proxy) == [*made, *looked, "ScheduleKeyDeletion"]
+    orphan = json.loads(proxy.bodies[-1])["KeyId"]
+    assert kms.describe_key(orphan).state == "pending deletion"
 
 
 LATE = ("status", 503, {}, "<html>a proxy gave up waiting</html>")
@@ -153,16 +152,6 @@ def test_describe(kms: AwsKms, ministack: AwsServer) -> None:
     assert info.state == "pending deletion"
     assert info.detail["deletion"]
     assert (info.version, info.versions) == ("current", None)  # ministack does not list rotations
-
-
-def test_rotate(kms: AwsKms, jvm: Jvm) -> None:
-    made = kms.create_key("setup-rotated")
-    client = jvm.client(kms.properties(), raw=True)
-    blob = client.wrap(KEY, made.key_id)
-    rotated = kms.rotate_key(made.key_id)
-    assert (rotated.key_id, rotated.version, rotated.versions) == (made.key_id, "2", 2)
-    assert rotated.detail["arn"] == made.detail["arn"]
-    assert client.unwrap(blob, made.key_id) == KEY
 
 
 def policy(text: str) -> dict[str, list[dict[str, object]]]:
@@ -283,14 +272,6 @@ def test_no_region_and_no_profile(tmp_path: Path) -> None:
         AwsKms().list_keys()
     with pytest.raises(errors.ConfigurationError, match="nobody"):
         AwsKms(region=REGION, profile="nobody").list_keys()
-
-
-def test_without_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "boto3", None)
-    with pytest.raises(errors.ConfigurationError, match="boto3") as caught:
-        AwsKms(region=REGION).list_keys()
-    assert "pyspark-iceberg-crypto[aws]" in caught.value.hint
-    assert AwsKms(region=REGION).properties()["encryption.kms-type"] == "aws"
 
 
 @pytest.mark.parametrize("host", ["kms.example.com", "10.0.0.1:80", "127.0.0.1.example.com"])

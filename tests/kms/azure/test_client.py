@@ -1,6 +1,6 @@
 """The Azure client against the double in doubles/azure.py: blobs, key ids, versions, and the vault's refusals."""
 
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
@@ -9,7 +9,7 @@ from doubles.azure import HSM, VAULT, AzureDouble
 from doubles.azure_keys import Key
 from doubles.azure_login import CLIENT_SECRET
 from doubles.azure_world import OTHER_SOCKETS, SCOPE, AzureWorld, asked, flipped
-from harness.jvm import Client, Jvm, start_jvm
+from harness.jvm import Client, Jvm
 from harness.refused import problem_of
 
 from pyspark_iceberg_crypto.errors import (
@@ -296,17 +296,14 @@ def test_a_secret_for_the_credential_provider_is_refused(
 
 
 def test_the_double_is_asked_over_tls(
-    azure: AzureWorld, properties: dict[str, str], tmp_path: Path
+    azure: AzureWorld, properties: dict[str, str], start: Callable[..., Jvm]
 ) -> None:
     """A JVM that does not trust the vault's certificate says so, and is not made to try again."""
     options = [f"-Djdk.net.hosts.file={azure.hosts}", OTHER_SOCKETS]
-    stranger = start_jvm(tmp_path / "log", azure.as_managed_identity(), options)
-    try:
-        with pytest.raises(ConfigurationError, match="certificate is not trusted") as raised:
-            stranger.client(properties).wrap(DEK, "sales")
-        assert VAULT in str(raised.value)
-    finally:
-        stranger.stop()
+    stranger = start(azure.as_managed_identity(), options)
+    with pytest.raises(ConfigurationError, match="certificate is not trusted") as raised:
+        stranger.client(properties).wrap(DEK, "sales")
+    assert VAULT in str(raised.value)
 
 
 def test_properties_of_the_python_class(jvm: Jvm, azure: AzureWorld, key: Key) -> None:

@@ -12,8 +12,9 @@ from doubles.azure_keys import Key
 from doubles.azure_login import IDENTITY_HEADER
 from doubles.azure_world import AzureWorld
 from doubles.faults import FaultProxy
-from harness.jvm import Client, Jvm, start_jvm
+from harness.jvm import Client, Jvm
 from harness.refused import problem_of
+from harness.subject import QUICK
 from harness.tls import self_signed
 
 from pyspark_iceberg_crypto.errors import (
@@ -24,12 +25,6 @@ from pyspark_iceberg_crypto.errors import (
 
 DEK = b"0123456789abcdef"
 PREFIX = "encryption.kms.azure."
-QUICK = {
-    "encryption.kms.retry.initial-delay-ms": "10",
-    "encryption.kms.retry.max-delay-ms": "20",
-    "encryption.kms.retry.max-attempts": "3",
-    "encryption.kms.circuit-breaker.failures": "0",
-}
 BUSY = '{"error": {"code": "Throttled", "message": "Request was not processed because too many requests"}}'
 
 pytestmark = pytest.mark.usefixtures("key")
@@ -296,22 +291,10 @@ class TestLogin:
 class TestOtherCredentials:
     """Each in a JVM of its own, for the environment says which."""
 
-    @pytest.fixture
-    def start(self, azure: AzureWorld, tmp_path: Path) -> Iterator[Callable[..., Jvm]]:
-        started: list[Jvm] = []
-
-        def start(environment: dict[str, str]) -> Jvm:
-            started.append(start_jvm(tmp_path / "log", environment, azure.java_options))
-            return started[-1]
-
-        yield start
-        for one in started:
-            one.stop()
-
     def test_managed_identity(
         self, start: Callable[..., Jvm], properties: dict[str, str], azure: AzureWorld
     ) -> None:
-        client = start(azure.as_managed_identity()).client(properties)
+        client = start(azure.as_managed_identity(), azure.java_options).client(properties)
         blob = client.wrap(DEK, "sales")
         assert client.unwrap(blob, "sales") == DEK
         assert IDENTITY_HEADER.encode() not in client.serialized()
@@ -320,7 +303,7 @@ class TestOtherCredentials:
         self, start: Callable[..., Jvm], properties: dict[str, str], azure: AzureWorld
     ) -> None:
         bad = azure.as_managed_identity() | {"IDENTITY_HEADER": IDENTITY_HEADER + "\n"}
-        jvm = start(bad)
+        jvm = start(bad, azure.java_options)
         with pytest.raises(LoginFailedError) as raised:
             jvm.client(properties).wrap(DEK, "sales")
         problem(raised, "header")
@@ -331,7 +314,7 @@ class TestOtherCredentials:
         self, start: Callable[..., Jvm], properties: dict[str, str], azure: AzureWorld
     ) -> None:
         """A managed identity by the Instance Metadata Service."""
-        client = start(azure.as_machine()).client(properties)
+        client = start(azure.as_machine(), azure.java_options).client(properties)
         assert client.unwrap(client.wrap(DEK, "sales"), "sales") == DEK
         assert [r for r in azure.double.requests if r.startswith("GET /metadata/identity")]
 
@@ -350,7 +333,7 @@ class TestOtherCredentials:
         token.symlink_to(data)
         login = azure.double.login
         login.federated = "federated-1"
-        client = start(azure.as_workload(token)).client(properties)
+        client = start(azure.as_workload(token), azure.java_options).client(properties)
         client.wrap(DEK, "sales")
         login.federated = "federated-2"
         data.write_text("federated-2")
@@ -373,7 +356,7 @@ class TestOtherCredentials:
         file = tmp_path / "application.pem"
         login = azure.double.login
         login.certificate = self_signed(file)
-        client = start(azure.with_certificate(file)).client(properties)
+        client = start(azure.with_certificate(file), azure.java_options).client(properties)
         blob = client.wrap(DEK, "sales")
         # Loading Azure's classes, before that, can take longer than a call may.
         errors = client.metrics()["errors"]
@@ -398,8 +381,10 @@ class TestOtherCredentials:
         assert login.granted == before + 1
         assert client.metrics()["errors"] == errors
 
-    def test_none(self, start: Callable[..., Jvm], properties: dict[str, str]) -> None:
-        jvm = start({"AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential"})
+    def test_none(
+        self, start: Callable[..., Jvm], properties: dict[str, str], azure: AzureWorld
+    ) -> None:
+        jvm = start({"AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential"}, azure.java_options)
         with pytest.raises(LoginFailedError, match="no Azure credential was found") as raised:
             jvm.client(properties).wrap(DEK, "sales")
         problem(raised, "AZURE_CLIENT_ID")

@@ -3,11 +3,12 @@
 A KMS's own folder has what only that one does.
 """
 
+import sys
 import uuid
 
 import pytest
 from harness.backends import KINDS
-from harness.refused import refused
+from harness.refused import explained, refused
 from harness.subject import Subject, on
 
 from pyspark_iceberg_crypto import ConfigurationError, KeyNotFoundError, KmsUnavailableError
@@ -56,6 +57,28 @@ def test_an_outage(kms: Subject) -> None:
     assert kms.backend.proxy is not None
     kms.backend.proxy.mode = "down"
     kms.refused(KmsUnavailableError, lambda: kms.admin.describe_key(kms.key), kms.key)
+
+
+MODULES = {
+    "vault": ["hvac"],
+    "aws": ["boto3"],
+    "gcp": ["google.cloud.kms_v1"],
+    "azure": ["azure.keyvault.keys", "azure.identity"],
+}
+
+
+@on(*MODULES)
+def test_without_the_clients_library(kms: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The properties of a catalog do not need it, nor does the policy."""
+    kind = kms.backend.kind
+    for module in MODULES[kind]:
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, module, None)
+            with pytest.raises(ConfigurationError) as raised:
+                kms.admin.list_keys()
+            explained(raised.value, [module, f"pyspark-iceberg-crypto[{kind}]"])
+            assert kms.reader.properties()["encryption.kms-type"] == kind
+            assert kind == "aws" or kms.reader.driver_policy([kms.key])
 
 
 def test_no_secret_is_shown(kms: Subject) -> None:

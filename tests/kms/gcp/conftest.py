@@ -1,10 +1,12 @@
 """Fixtures: a double of Google Cloud KMS for each test, a login and a key in it, and a JVM with no other login."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from doubles.faults import FaultProxy
 from doubles.gcp import GcpKmsDouble
+from doubles.gcp_world import GcpWorld
 from harness.jvm import Jvm, start_jvm
 from harness.tls import TestAuthority, make_authority
 
@@ -61,3 +63,16 @@ def properties(double: GcpKmsDouble, tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def key(double: GcpKmsDouble) -> str:
     return double.add_key("k1")
+
+
+@pytest.fixture
+def at(
+    jvm: Jvm,
+    double: GcpKmsDouble,
+    key: str,
+    properties: dict[str, str],
+    authority: TestAuthority,
+    faults: Callable[..., FaultProxy],
+    tmp_path: Path,
+) -> GcpWorld:
+    return GcpWorld(jvm, double, key, properties, authority, faults, tmp_path)

@@ -1,7 +1,6 @@
 """GcpKms, the set-up helper, through Google's own client library against the double in doubles/gcp.py."""
 
 import re
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -308,12 +307,3 @@ def test_faults(
     with pytest.raises(KmsUnavailableError) as raised:
         replace(kms, endpoint=proxy.url).describe_key(KEY)
     assert KEY in str(raised.value)
-
-
-def test_without_the_client_library(kms: GcpKms, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "google.cloud.kms_v1", None)
-    with pytest.raises(ConfigurationError, match="google.cloud.kms_v1") as raised:
-        kms.create_key("k1")
-    assert "pyspark-iceberg-crypto[gcp]" in raised.value.hint
-    assert kms.properties()["encryption.kms-type"] == "gcp"
-    assert kms.driver_policy([KEY])

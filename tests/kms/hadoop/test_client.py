@@ -1,6 +1,6 @@
 """The Hadoop KMS client against a real one: wrapped keys as documented, rolled keys, its lists, its servers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from pyspark_iceberg_crypto import (
     BadWrappedKeyError,
     ConfigurationError,
     HadoopKms,
-    KeyNotFoundError,
     LoginFailedError,
 )
 
@@ -82,21 +81,8 @@ def test_a_rolled_key(admin: HadoopKms, client: Client, key: str) -> None:
     old = client.wrap(KEK, key)
     rolled = admin.rotate_key(key)
     assert (rolled.version, rolled.versions) == ("2", 2)
-    new = client.wrap(KEK, key)
-    assert [blob[len(HEADER) + 3] for blob in (old, new)] == [1, 2]
-    assert client.unwrap(old, key) == client.unwrap(new, key) == KEK
     mixed = old[: len(HEADER) + 3] + b"\2" + old[len(HEADER) + 4 :]
     refused(BadWrappedKeyError, lambda: client.unwrap(mixed, key), f"'{key}'")
-
-
-def test_a_key_that_was_made_again_is_another(
-    server: HadoopKmsServer, admin: HadoopKms, client: Client, key: str
-) -> None:
-    blob = client.wrap(KEK, key)
-    server.delete_key(key)
-    refused(KeyNotFoundError, lambda: client.unwrap(blob, key), f"'{key}'")
-    admin.create_key(key)
-    refused(BadWrappedKeyError, lambda: client.unwrap(blob, key), "was the key deleted", f"'{key}'")
 
 
 def test_the_lists_of_the_policy_are_enough(
@@ -140,23 +126,22 @@ def test_another_server_is_asked_when_one_is_down(
     assert client.metrics()["retries"] == 1, "and from then on the other one"
 
 
-def test_over_tls(jvm: Jvm, server: HadoopKmsServer, key: str, tmp_path: Path) -> None:
+def test_over_tls(
+    jvm: Jvm, server: HadoopKmsServer, key: str, faults: Callable[..., FaultProxy], tmp_path: Path
+) -> None:
     authority = make_authority(tmp_path, "localhost")
-    proxy = FaultProxy(server.port, authority.server).start()
-    try:
-        address = uri(proxy.port, "localhost", "https")
-        client = make(jvm, address, ca_file=str(authority.ca_file))
-        assert client.unwrap(client.wrap(KEK, key), key) == KEK
-        trusting = HadoopKms(address, user=ADMIN, ca_file=authority.ca_file)
-        assert trusting.describe_key(key).key_id == key
-        untrusted = make(jvm, address)
-        for call in (
-            lambda: untrusted.wrap(KEK, key),
-            lambda: HadoopKms(address, user=ADMIN).describe_key(key),
-        ):
-            refused(ConfigurationError, call, "certificate is not trusted", f"'{key}'")
-    finally:
-        proxy.stop()
+    proxy = faults(server.port, authority.server)
+    address = uri(proxy.port, "localhost", "https")
+    client = make(jvm, address, ca_file=str(authority.ca_file))
+    assert client.unwrap(client.wrap(KEK, key), key) == KEK
+    trusting = HadoopKms(address, user=ADMIN, ca_file=authority.ca_file)
+    assert trusting.describe_key(key).key_id == key
+    untrusted = make(jvm, address)
+    for call in (
+        lambda: untrusted.wrap(KEK, key),
+        lambda: HadoopKms(address, user=ADMIN).describe_key(key),
+    ):
+        refused(ConfigurationError, call, "certificate is not trusted", f"'{key}'")
 
 
 def test_the_login_of_the_process(jvm: Jvm, server: HadoopKmsServer, key: str) -> None:
@@ -190,17 +175,20 @@ def test_no_hadoop_kms_there(jvm: Jvm, server: HadoopKmsServer) -> None:
     ],
 )
 def test_answers_of_others(
-    jvm: Jvm, server: HadoopKmsServer, key: str, status: int, answer: str, kind: Any
+    jvm: Jvm,
+    server: HadoopKmsServer,
+    key: str,
+    faults: Callable[..., FaultProxy],
+    status: int,
+    answer: str,
+    kind: Any,
 ) -> None:
-    proxy = FaultProxy(server.port).start()
-    try:
-        client = make(jvm, uri(proxy.port))
-        blob = client.wrap(KEK, key)
-        proxy.mode = ("status", status, {"Location": "http://127.0.0.1/"}, answer)
-        refused(kind, lambda: client.wrap(KEK, key), f"'{key}'", uri(proxy.port))
-        refused(kind, lambda: client.unwrap(blob, key), f"'{key}'", uri(proxy.port))
-        helper = HadoopKms(uri(proxy.port), user=ADMIN)
-        if answer != "{}":
-            refused(kind, lambda: helper.describe_key(key), f"'{key}'", uri(proxy.port))
-    finally:
-        proxy.stop()
+    proxy = faults(server.port)
+    client = make(jvm, uri(proxy.port))
+    blob = client.wrap(KEK, key)
+    proxy.mode = ("status", status, {"Location": "http://127.0.0.1/"}, answer)
+    refused(kind, lambda: client.wrap(KEK, key), f"'{key}'", uri(proxy.port))
+    refused(kind, lambda: client.unwrap(blob, key), f"'{key}'", uri(proxy.port))
+    helper = HadoopKms(uri(proxy.port), user=ADMIN)
+    if answer != "{}":
+        refused(kind, lambda: helper.describe_key(key), f"'{key}'", uri(proxy.port))

@@ -1,10 +1,10 @@
 """A Hadoop KMS that asks for Kerberos: the login of the process, and delegation tokens as YARN gives them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from harness.jvm import Jvm, start_jvm
+from harness.jvm import Jvm
 from harness.refused import refused
 from servers.hadoop_kms import (
     ADMIN,
@@ -44,14 +44,16 @@ def server(folder: Path, kdc: Kdc) -> Iterator[HadoopKmsServer]:
 
 
 @pytest.fixture
-def jvm(kdc: Kdc, tmp_path: Path) -> Iterator[Jvm]:
+def jvm(kdc: Kdc, start: Callable[..., Jvm]) -> Jvm:
+    return secured(start(options=[kdc.java]))
+
+
+def secured(started: Jvm) -> Jvm:
     """With Hadoop's security on, and nobody logged in: what a JVM's login is belongs to all of it."""
-    started = start_jvm(tmp_path / "log", options=[kdc.java])
     configuration = started.view.org.apache.hadoop.conf.Configuration()
     configuration.set("hadoop.security.authentication", "kerberos")
     started.view.org.apache.hadoop.security.UserGroupInformation.setConfiguration(configuration)
-    yield started
-    started.stop()
+    return started
 
 
 def uri(server: HadoopKmsServer) -> str:
@@ -94,7 +96,9 @@ def test_kerberos(jvm: Jvm, kdc: Kdc, server: HadoopKmsServer) -> None:
 
 
 @pytest.mark.usefixtures("key")
-def test_a_delegation_token(jvm: Jvm, kdc: Kdc, server: HadoopKmsServer, tmp_path: Path) -> None:
+def test_a_delegation_token(
+    jvm: Jvm, kdc: Kdc, server: HadoopKmsServer, start: Callable[..., Jvm]
+) -> None:
     """As Hadoop's own client gets it, in a JVM that has no ticket."""
     provider = hadoops_client(jvm, kdc, server, USER)
     hadoop = jvm.view.org.apache.hadoop
@@ -104,22 +108,16 @@ def test_a_delegation_token(jvm: Jvm, kdc: Kdc, server: HadoopKmsServer, tmp_pat
     )
     texts = [token.encodeToUrlString() for token in got]
     assert texts
-    other = start_jvm(tmp_path / "other-log", options=[kdc.java])
-    try:
-        users = other.view.org.apache.hadoop.security.UserGroupInformation
-        configuration = other.view.org.apache.hadoop.conf.Configuration()
-        configuration.set("hadoop.security.authentication", "kerberos")
-        users.setConfiguration(configuration)
-        client = other.client(properties(server), raw=True)
-        refused(LoginFailedError, lambda: client.wrap(KEK, KEY), f"'{KEY}'", "there is no login")
-        for text in texts:
-            token = other.view.org.apache.hadoop.security.token.Token()
-            token.decodeFromUrlString(text)
-            users.getCurrentUser().addToken(token)
-        assert client.unwrap(client.wrap(KEK, KEY), KEY) == KEK
-        assert not [text for text in texts if text in client.serialized().decode("latin-1")]
-    finally:
-        other.stop()
+    other = secured(start(options=[kdc.java]))
+    users = other.view.org.apache.hadoop.security.UserGroupInformation
+    client = other.client(properties(server), raw=True)
+    refused(LoginFailedError, lambda: client.wrap(KEK, KEY), f"'{KEY}'", "there is no login")
+    for text in texts:
+        token = other.view.org.apache.hadoop.security.token.Token()
+        token.decodeFromUrlString(text)
+        users.getCurrentUser().addToken(token)
+    assert client.unwrap(client.wrap(KEK, KEY), KEY) == KEK
+    assert not [text for text in texts if text in client.serialized().decode("latin-1")]
 
 
 def test_nobody_is_logged_in(jvm: Jvm, server: HadoopKmsServer) -> None:

@@ -76,16 +76,6 @@ def test_nobody_sees_a_key(server: RangerKmsServer, key: str) -> None:
         assert server.ask("GET", f"keyversion/{key}@0", user=user)[0] == 403
 
 
-def test_a_rolled_key(admin: HadoopKms, client: Client, key: str) -> None:
-    old = client.wrap(KEK, key)
-    rolled = admin.rotate_key(key)
-    assert (rolled.version, rolled.versions) == ("2", 2)
-    new = client.wrap(KEK, key)
-    header = len(b"ICWK\x01\x06hadoop")
-    assert [blob[header + 3] for blob in (old, new)] == [1, 2]
-    assert client.unwrap(old, key) == client.unwrap(new, key) == KEK
-
-
 def test_a_second_server_that_cannot_be_told_of_a_rolled_key(
     server: RangerKmsServer, key: str
 ) -> None:
@@ -94,19 +84,6 @@ def test_a_second_server_that_cannot_be_told_of_a_rolled_key(
     told = ("'localhost'", f"{key!r} was rotated", "do not rotate it again")
     refused(NotSupportedError, lambda: both.rotate_key(key), *told)
     assert both.describe_key(key).versions == 2
-
-
-def test_a_key_that_was_made_again_is_another(
-    server: RangerKmsServer, admin: HadoopKms, client: Client, key: str
-) -> None:
-    """Although the server gives away data keys that it encrypted under the one before."""
-    blob = client.wrap(KEK, key)
-    server.delete_key(key)
-    refused(KeyNotFoundError, lambda: client.wrap(KEK, key), f"'{key}'")
-    refused(KeyNotFoundError, lambda: client.unwrap(blob, key), f"'{key}'")
-    admin.create_key(key)
-    refused(BadWrappedKeyError, lambda: client.unwrap(blob, key), "was the key deleted", f"'{key}'")
-    assert client.unwrap(client.wrap(KEK, key), key) == KEK
 
 
 @pytest.mark.parametrize("name", ["sales.eu", "sales--eu", "_sales"])

@@ -1,4 +1,7 @@
-"""The keystore client in a JVM, on files that the Python helper makes, rotates and replaces under it."""
+"""The keystore client in a JVM, on files that the Python helper makes, rotates and replaces under it.
+
+Files of Java's own are in KeystoreKmsClientTest.
+"""
 
 import os
 import time
@@ -9,7 +12,7 @@ from typing import Any
 
 import pytest
 from harness.jvm import ENVIRONMENT, Client, Jvm
-from harness.keystore import few_iterations, make_keystore
+from harness.keystore import few_iterations
 from harness.refused import refused as must_be_refused
 
 from pyspark_iceberg_crypto import (
@@ -17,10 +20,7 @@ from pyspark_iceberg_crypto import (
     BadWrappedKeyError,
     ConfigurationError,
     IcebergCryptoError,
-    KeyNotFoundError,
     Keystore,
-    KmsUnavailableError,
-    LoginFailedError,
 )
 
 KEK = b"0123456789abcdef"
@@ -115,42 +115,6 @@ def test_a_password_that_java_does_not_take(
     )
 
 
-def test_a_keystore_that_keytool_made(jvm: Jvm, tmp_path: Path) -> None:
-    made = make_keystore(tmp_path, {"k-128": 128, "k-192": 192})
-    properties = Keystore(made.path, password_file=made.password_file).properties()
-    for key_id in ("k-128", "k-192"):
-        client = jvm.client(properties, raw=True)
-        assert client.unwrap(client.wrap(KEK, key_id), key_id) == KEK
-
-
-def test_rotation_is_seen_at_once(store: Keystore, client: Client) -> None:
-    first = client.wrap(KEK, "k1")
-    store.rotate_key("k1")
-    second = client.wrap(KEK, "k1")
-    assert (version(first), version(second)) == (1, 2)
-    assert client.unwrap(first, "k1") == client.unwrap(second, "k1") == KEK
-    assert version(client.wrap(KEK, "k2")) == 1
-
-
-def test_a_new_key_is_seen_at_once(store: Keystore, client: Client) -> None:
-    refused(KeyNotFoundError, lambda: client.wrap(KEK, "k3"), "'k3'", "k1, k2", str(store.path))
-    store.create_key("k3")
-    assert client.unwrap(client.wrap(KEK, "k3"), "k3") == KEK
-
-
-def test_a_version_that_this_host_lacks(jvm: Jvm, store: Keystore, tmp_path: Path) -> None:
-    """The file was copied to another host before the rotation."""
-    copy = tmp_path / "copy.p12"
-    copy.touch(mode=0o600)
-    copy.write_bytes(Path(store.path).read_bytes())
-    elsewhere = jvm.client(Keystore(copy, password_env=VARIABLE).properties(), raw=True)
-    store.rotate_key("k1")
-    wrapped = jvm.client(store.properties(), raw=True).wrap(KEK, "k1")
-    refused(KeyNotFoundError, lambda: elsewhere.unwrap(wrapped, "k1"), "'k1'", "its version 2")
-    copy.write_bytes(Path(store.path).read_bytes())
-    assert elsewhere.unwrap(wrapped, "k1") == KEK
-
-
 def test_readers_never_see_half_a_file(jvm: Jvm, store: Keystore) -> None:
     """Each wrap looks at the file, which is replaced all the while."""
     client = jvm.client(store.properties(), raw=True)
@@ -182,49 +146,6 @@ def test_a_keystore_with_another_key_of_that_name(jvm: Jvm, client: Client, tmp_
     refused(BadWrappedKeyError, lambda: client.unwrap(wrapped, "k1"), "'k1'", "keys.p12")
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602])
-def test_an_open_file_is_refused(jvm: Jvm, store: Keystore, mode: int) -> None:
-    Path(store.path).chmod(mode)
-    refused(
-        ConfigurationError,
-        lambda: jvm.client(store.properties()),
-        f"chmod 600 {store.path}",
-        f"{PREFIX}.path",
-    )
-
-
-def test_an_open_password_file_is_refused(jvm: Jvm, store: Keystore, tmp_path: Path) -> None:
-    secret = tmp_path / "password"
-    secret.touch(mode=0o644)
-    secret.write_text(PASSWORD)
-    properties = {**Keystore(store.path, password_file=secret).properties()}
-    refused(ConfigurationError, lambda: jvm.client(properties), f"chmod 600 {secret}")
-    secret.chmod(0o600)
-    jvm.client(properties).check("k1")
-
-
-def test_what_cannot_be_opened(jvm: Jvm, store: Keystore, tmp_path: Path) -> None:
-    good = store.properties()
-    wrong = {**good, f"{PREFIX}.password-env": "ICEBERG_CRYPTO_TEST_WRONG"}
-    refused(LoginFailedError, lambda: jvm.client(wrong), "password", "ICEBERG_CRYPTO_TEST_WRONG")
-    junk = tmp_path / "junk.p12"
-    junk.touch(mode=0o600)
-    junk.write_bytes(b"junk" * 99)
-    for path, kind, word in (
-        (tmp_path / "none.p12", ConfigurationError, "does not exist"),
-        (junk, ConfigurationError, "not a PKCS12 keystore"),
-        (tmp_path / "cut.p12", ConfigurationError, "not a PKCS12 keystore"),
-        (tmp_path / "folder.p12", KmsUnavailableError, "cannot be read"),
-    ):
-        if path.name == "cut.p12":
-            path.touch(mode=0o600)
-            path.write_bytes(Path(store.path).read_bytes()[:-200])
-        elif path.name == "folder.p12":
-            path.mkdir(mode=0o700)
-        properties = {**good, f"{PREFIX}.path": str(path)}
-        refused(kind, lambda properties=properties: jvm.client(properties), path.name, word)
-
-
 def test_a_file_that_this_user_may_not_read(jvm: Jvm, store: Keystore) -> None:
     """Root may read all: for root there is no such file, and the client opens it."""
     Path(store.path).chmod(0o000)
@@ -232,27 +153,3 @@ def test_a_file_that_this_user_may_not_read(jvm: Jvm, store: Keystore) -> None:
         jvm.client(store.properties()).check("k1")
     else:
         refused(AccessDeniedError, lambda: jvm.client(store.properties()), "may not be read")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"path": None}, (f"{PREFIX}.path is missing",)),
-        ({"path": " "}, (f"{PREFIX}.path is empty",)),
-        ({"path": "a\0b"}, (f"{PREFIX}.path", "cannot be a path")),
-        ({"password-env": None}, ("Neither", f"{PREFIX}.password-env", f"{PREFIX}.password-file")),
-        ({"password-file": "/p"}, ("both", f"{PREFIX}.password-env", f"{PREFIX}.password-file")),
-        ({"password-env": "NO_SUCH_VARIABLE"}, ("NO_SUCH_VARIABLE", "not set")),
-        ({"password": PASSWORD}, (f"{PREFIX}.password ", "show a secret")),
-    ],
-    ids=str,
-)
-def test_bad_properties(
-    jvm: Jvm, store: Keystore, changes: dict[str, str | None], words: tuple[str, ...]
-) -> None:
-    properties = store.properties()
-    for name, value in changes.items():
-        properties.pop(f"{PREFIX}.{name}", None)
-        if value is not None:
-            properties[f"{PREFIX}.{name}"] = value
-    refused(ConfigurationError, lambda: jvm.client(properties), *words)

@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from harness.jvm import Client, Jvm, start_jvm
+from harness.jvm import Client, Jvm
 from harness.refused import refused as must_be_refused
 from servers.softhsm import PIN, SoftHsm, client_properties
 
@@ -265,13 +265,10 @@ def test_a_pin_file(make: Make, folder: Path) -> None:
     assert client.unwrap(wrapped, "k1") == KEK, "who is logged in stays so"
 
 
-def test_a_java_without_pkcs11(hsm: SoftHsm, folder: Path) -> None:
-    java = start_jvm(folder / "bare.log", options=["--limit-modules", "java.se,jdk.unsupported"])
-    try:
-        client = java.client(client_properties(library=hsm.library, token_label="sales"))
-        refused(NotSupportedError, lambda: client.wrap(KEK, "k1"), "jdk.crypto.cryptoki")
-    finally:
-        java.stop()
+def test_a_java_without_pkcs11(hsm: SoftHsm, start: Callable[..., Jvm]) -> None:
+    java = start(options=["--limit-modules", "java.se,jdk.unsupported"])
+    client = java.client(client_properties(library=hsm.library, token_label="sales"))
+    refused(NotSupportedError, lambda: client.wrap(KEK, "k1"), "jdk.crypto.cryptoki")
 
 
 def test_standard_output_is_left_as_it_was(make: Make, jvm: Jvm, hsm: SoftHsm) -> None:

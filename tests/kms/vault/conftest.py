@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from doubles.faults import FaultProxy
+from harness.jvm import Jvm
 from harness.tls import TestAuthority, make_authority
 from servers.kubernetes import Cluster, join
 from servers.vault import VaultServer, start_vault
+from servers.vault_world import VaultWorld
 
 
 @pytest.fixture
@@ -31,6 +33,20 @@ def secret(tmp_path: Path) -> Path:
 @pytest.fixture
 def proxy(vault: VaultServer, faults: Callable[..., FaultProxy]) -> FaultProxy:
     return faults(vault.port)
+
+
+@pytest.fixture
+def at(
+    jvm: Jvm,
+    vault: VaultServer,
+    key: str,
+    policy: str,
+    proxy: FaultProxy,
+    faults: Callable[..., FaultProxy],
+    secret: Path,
+    tmp_path: Path,
+) -> VaultWorld:
+    return VaultWorld(jvm, vault, key, policy, proxy, faults, secret, tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,13 @@
 """Logins of Spark on Kubernetes at Vault: its service account (TokenReview is a double), a JWT, a TLS certificate."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from doubles.faults import FaultProxy
 from harness.jvm import Jvm
+from harness.programs import wait_for
 from harness.refused import explained
 from harness.tls import ClientCertificate, TestAuthority, make_client_certificate
 from servers.kubernetes import Cluster
@@ -28,13 +28,6 @@ def file(tmp_path: Path) -> Path:
 
 def logins(proxy: FaultProxy) -> int:
     return sum(request.endswith("/login") for request in proxy.requests)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("kind", KINDS)

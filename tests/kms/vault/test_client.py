@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
-from doubles.faults import FaultProxy
 from harness.jvm import Client, Jvm
 from harness.refused import explained
 from servers.vault import VaultServer, key_calls
+from servers.vault_world import VaultWorld
 
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -62,28 +62,15 @@ def test_key_types_that_work(jvm: Jvm, vault: VaultServer, login: Login, key_typ
     assert client.unwrap(client.wrap(DEK, key), key) == DEK
 
 
-def test_wrapped_key_is_a_header_and_vaults_ciphertext(
-    vault: VaultServer, client: Client, key: str
-) -> None:
-    blob = client.wrap(DEK, key)
+def test_wrapped_key_is_a_header_and_vaults_ciphertext(at: VaultWorld, client: Client) -> None:
+    blob = client.wrap(DEK, at.key)
     assert blob.startswith(HEADER + (1).to_bytes(4, "big") + b"vault:v1:")
     request = {
         "ciphertext": blob[len(HEADER) + 4 :].decode(),
-        "associated_data": base64.b64encode(key.encode()).decode(),
+        "associated_data": base64.b64encode(at.key.encode()).decode(),
     }
-    answer = vault.call("POST", f"transit/decrypt/{key}", request)
+    answer = at.vault.call("POST", f"transit/decrypt/{at.key}", request)
     assert base64.b64decode(answer["data"]["plaintext"]) == DEK
-
-
-def test_rotation_in_vault_leaves_older_keys_readable(
-    vault: VaultServer, client: Client, key: str
-) -> None:
-    first = client.wrap(DEK, key)
-    for _ in range(2):
-        vault.rotate_key(key)
-    newer = client.wrap(DEK, key)
-    assert newer.startswith(HEADER + (3).to_bytes(4, "big") + b"vault:v3:")
-    assert client.unwrap(first, key) == client.unwrap(newer, key) == DEK
 
 
 def test_version_below_the_minimum(vault: VaultServer, client: Client, key: str) -> None:
@@ -133,31 +120,19 @@ def test_blob_shown_under_another_name(vault: VaultServer, client: Client, key: 
     assert (status, answer["errors"]) == (400, ["cipher: message authentication failed"])
 
 
-def test_missing_key_when_another_is_in_use(
-    jvm: Jvm, vault: VaultServer, login: Login, key: str
-) -> None:
-    client = jvm.client(login(vault.driver_policy(key, "missing")), raw=True)
-    client.wrap(DEK, key)
-    with pytest.raises(KeyNotFoundError) as raised:
-        client.wrap(DEK, "missing")
-    problem(raised, vault, "missing", "has no key")
-
-
 @pytest.mark.parametrize("first", [True, False], ids=["first call", "later call"])
-def test_no_login_creates_a_key_by_wrapping(
-    jvm: Jvm, vault: VaultServer, login: Login, key: str, first: bool
-) -> None:
+def test_no_login_creates_a_key_by_wrapping(at: VaultWorld, login: Login, first: bool) -> None:
     """Not even one that may: Vault's encrypt makes a missing key otherwise."""
-    everything = vault.make_policy(
+    everything = at.vault.make_policy(
         'path "transit/*" { capabilities = ["create", "update", "read"] }'
     )
-    client = jvm.client(login(everything), raw=True)
+    client = at.jvm.client(login(everything), raw=True)
     if not first:
-        client.wrap(DEK, key)
+        client.wrap(DEK, at.key)
     with pytest.raises(KeyNotFoundError) as raised:
         client.wrap(DEK, "mistyped")
-    problem(raised, vault, "mistyped", "has no key")
-    assert "mistyped" not in vault.key_names()
+    problem(raised, at.vault, "mistyped", "has no key")
+    assert "mistyped" not in at.vault.key_names()
 
 
 def test_vault_would_have_created_it(vault: VaultServer) -> None:
@@ -174,15 +149,6 @@ def test_vault_would_have_created_it(vault: VaultServer) -> None:
     )
 
 
-def test_key_deleted_and_made_again(vault: VaultServer, client: Client, key: str) -> None:
-    blob = client.wrap(DEK, key)
-    vault.delete_key(key)
-    vault.make_key(key)
-    with pytest.raises(BadWrappedKeyError) as raised:
-        client.unwrap(blob, key)
-    problem(raised, vault, key, "deleted and made again")
-
-
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
@@ -195,15 +161,15 @@ def test_key_deleted_and_made_again(vault: VaultServer, client: Client, key: str
     ids=lambda value: "" if isinstance(value, str) else json.dumps(value),
 )
 def test_keys_that_cannot_wrap(
-    jvm: Jvm, vault: VaultServer, login: Login, key: str, parameters: dict[str, Any], words: str
+    at: VaultWorld, login: Login, parameters: dict[str, Any], words: str
 ) -> None:
-    unfit = vault.make_key(**parameters)
-    client = jvm.client(login(vault.driver_policy(unfit, key)), raw=True)
-    blob = client.wrap(DEK, key)
+    unfit = at.vault.make_key(**parameters)
+    client = at.jvm.client(login(at.vault.driver_policy(unfit, at.key)), raw=True)
+    blob = client.wrap(DEK, at.key)
     for attempt in (lambda: client.wrap(DEK, unfit), lambda: client.unwrap(blob, unfit)):
         with pytest.raises(NotSupportedError) as raised:
             attempt()
-        problem(raised, vault, unfit, words, "aes256-gcm96")
+        problem(raised, at.vault, unfit, words, "aes256-gcm96")
 
 
 def test_what_anybody_wrapped_for_an_rsa_key(jvm: Jvm, vault: VaultServer, login: Login) -> None:
@@ -235,45 +201,41 @@ def reads_bare(jvm: Jvm, vault: VaultServer, login: Login, key: str) -> Client:
     return jvm.client(login(vault.driver_policy(key)) | READ_BARE, raw=True)
 
 
-def test_bare_ciphertexts_of_another_application(
-    vault: VaultServer, client: Client, key: str
-) -> None:
+def test_bare_ciphertexts_of_another_application(at: VaultWorld, client: Client) -> None:
     """It encrypts what its users choose: such a KEK would be known to them, and sign metadata."""
     with pytest.raises(NotSupportedError) as raised:
-        client.unwrap(bare(vault, key), key)
-    problem(raised, vault, key, f"{PREFIX}read-bare=true", "docs/kms/vault.md")
+        client.unwrap(bare(at.vault, at.key), at.key)
+    problem(raised, at.vault, at.key, f"{PREFIX}read-bare=true", "docs/kms/vault.md")
 
 
-def test_bare_ciphertexts_are_unwrapped(
-    jvm: Jvm, vault: VaultServer, login: Login, proxy: FaultProxy, key: str
-) -> None:
-    client = jvm.client(login(vault.driver_policy(key), address=proxy.url) | READ_BARE, raw=True)
-    first = bare(vault, key)
-    assert client.unwrap(first, key) == DEK
-    proxy.forget()
-    assert client.unwrap(first, key) == DEK
-    assert len(proxy.requests) == 1, "whether the key authenticates was asked before"
-    vault.rotate_key(key)
-    newer = bare(vault, key)
+def test_bare_ciphertexts_are_unwrapped(at: VaultWorld, login: Login) -> None:
+    client = at.jvm.client(
+        login(at.vault.driver_policy(at.key), address=at.proxy.url) | READ_BARE, raw=True
+    )
+    first = bare(at.vault, at.key)
+    assert client.unwrap(first, at.key) == DEK
+    at.proxy.forget()
+    assert client.unwrap(first, at.key) == DEK
+    assert len(at.proxy.requests) == 1, "whether the key authenticates was asked before"
+    at.vault.rotate_key(at.key)
+    newer = bare(at.vault, at.key)
     assert newer.startswith(b"vault:v2:")
-    assert client.unwrap(newer, key) == client.unwrap(first, key) == DEK
+    assert client.unwrap(newer, at.key) == client.unwrap(first, at.key) == DEK
 
 
-def test_bare_ciphertexts_if_wanted(
-    jvm: Jvm, vault: VaultServer, login: Login, reads_bare: Client, key: str
-) -> None:
-    options = login(vault.driver_policy(key)) | {PREFIX + "wrapped-format": "bare"}
-    plain = jvm.client(options, raw=True)
-    blob = plain.wrap(DEK, key)
+def test_bare_ciphertexts_if_wanted(at: VaultWorld, login: Login, reads_bare: Client) -> None:
+    options = login(at.vault.driver_policy(at.key)) | {PREFIX + "wrapped-format": "bare"}
+    plain = at.jvm.client(options, raw=True)
+    blob = plain.wrap(DEK, at.key)
     assert blob.startswith(b"vault:v1:")
-    answer = vault.call("POST", f"transit/decrypt/{key}", {"ciphertext": blob.decode()})
+    answer = at.vault.call("POST", f"transit/decrypt/{at.key}", {"ciphertext": blob.decode()})
     assert base64.b64decode(answer["data"]["plaintext"]) == DEK
-    assert plain.unwrap(blob, key) == reads_bare.unwrap(blob, key) == DEK
+    assert plain.unwrap(blob, at.key) == reads_bare.unwrap(blob, at.key) == DEK
     # rotate_master_key unwraps and wraps: with the default it gives headers
-    headed = reads_bare.wrap(reads_bare.unwrap(blob, key), key)
-    assert headed.startswith(HEADER) and plain.unwrap(headed, key) == DEK
+    headed = reads_bare.wrap(reads_bare.unwrap(blob, at.key), at.key)
+    assert headed.startswith(HEADER) and plain.unwrap(headed, at.key) == DEK
     with pytest.raises(ConfigurationError, match="wrapped-format"):
-        jvm.client(options | {PREFIX + "wrapped-format": "none"}, raw=True)
+        at.jvm.client(options | {PREFIX + "wrapped-format": "none"}, raw=True)
 
 
 def test_a_header_is_not_taken_off(vault: VaultServer, reads_bare: Client, key: str) -> None:
@@ -289,16 +251,14 @@ def test_a_header_is_not_taken_off(vault: VaultServer, reads_bare: Client, key: 
 
 
 @pytest.mark.parametrize("bit", [0x01, 0x80])
-def test_a_flipped_bit_in_a_bare_ciphertext(
-    vault: VaultServer, reads_bare: Client, key: str, bit: int
-) -> None:
-    blob = bare(vault, key)
+def test_a_flipped_bit_in_a_bare_ciphertext(at: VaultWorld, reads_bare: Client, bit: int) -> None:
+    blob = bare(at.vault, at.key)
     for position in range(len(blob)):
         altered = bytearray(blob)
         altered[position] ^= bit
         with pytest.raises(BadWrappedKeyError) as raised:
-            reads_bare.unwrap(bytes(altered), key)
-        assert f"'{key}'" in str(raised.value)
+            reads_bare.unwrap(bytes(altered), at.key)
+        assert f"'{at.key}'" in str(raised.value)
 
 
 def test_bare_ciphertexts_of_an_rsa_key(jvm: Jvm, vault: VaultServer, login: Login) -> None:
@@ -324,30 +284,23 @@ def test_bare_ciphertexts_of_an_rsa_key(jvm: Jvm, vault: VaultServer, login: Log
 )
 @pytest.mark.parametrize("looks", [True, False], ids=["default policy", "no default policy"])
 def test_permission_denied(
-    jvm: Jvm,
-    vault: VaultServer,
-    login: Login,
-    client: Client,
-    key: str,
-    granted: str | None,
-    refused: str,
-    looks: bool,
+    at: VaultWorld, login: Login, client: Client, granted: str | None, refused: str, looks: bool
 ) -> None:
-    policy = vault.make_policy(
-        f'path "transit/{granted}/{key}" {{ capabilities = ["update"] }}'
+    policy = at.vault.make_policy(
+        f'path "transit/{granted}/{at.key}" {{ capabilities = ["update"] }}'
         if granted
         else "# nothing"
     )
-    denied = jvm.client(login(policy, no_default_policy=not looks), raw=True)
+    denied = at.jvm.client(login(policy, no_default_policy=not looks), raw=True)
     with pytest.raises(AccessDeniedError) as raised:
-        denied.wrap(DEK, key)
+        denied.wrap(DEK, at.key)
     assert type(raised.value) is AccessDeniedError
-    problem(raised, vault, key, f"may not {refused}", f'path "transit/{refused}/{key}"')
+    problem(raised, at.vault, at.key, f"may not {refused}", f'path "transit/{refused}/{at.key}"')
     assert ("its policies do not allow it" in str(raised.value)) == looks
     if granted != "decrypt":
         with pytest.raises(AccessDeniedError) as raised:
-            denied.unwrap(client.wrap(DEK, key), key)
-        problem(raised, vault, key, "may not decrypt")
+            denied.unwrap(client.wrap(DEK, at.key), at.key)
+        problem(raised, at.vault, at.key, "may not decrypt")
 
 
 @pytest.mark.parametrize(
@@ -367,62 +320,52 @@ def test_no_engine_at_the_mount(jvm: Jvm, vault: VaultServer, login: Login, key:
     problem(raised, vault, key, "no transit engine at 'elsewhere'", f"{PREFIX}transit-mount")
 
 
-def test_another_engine_at_the_mount_gets_no_key(
-    jvm: Jvm, vault: VaultServer, login: Login, key: str
-) -> None:
+def test_another_engine_at_the_mount_gets_no_key(at: VaultWorld, login: Login) -> None:
     """A key-value engine would store what it is sent."""
-    vault.call("POST", "sys/mounts/kv", {"type": "kv"})
-    anything = vault.make_policy('path "*" { capabilities = ["create", "update"] }')
-    client = jvm.client({**login(anything), f"{PREFIX}transit-mount": "kv"}, raw=True)
+    at.vault.call("POST", "sys/mounts/kv", {"type": "kv"})
+    anything = at.vault.make_policy('path "*" { capabilities = ["create", "update"] }')
+    client = at.jvm.client({**login(anything), f"{PREFIX}transit-mount": "kv"}, raw=True)
     with pytest.raises(ConfigurationError) as raised:
-        client.wrap(DEK, key)
-    problem(raised, vault, key, "no transit engine at 'kv'")
-    assert vault.request("GET", f"kv/encrypt/{key}", token=vault.root)[0] == 404
+        client.wrap(DEK, at.key)
+    problem(raised, at.vault, at.key, "no transit engine at 'kv'")
+    assert at.vault.request("GET", f"kv/encrypt/{at.key}", token=at.vault.root)[0] == 404
 
 
-def test_mount_and_namespace_are_used(
-    jvm: Jvm, vault: VaultServer, login: Login, faults: Callable[..., FaultProxy]
-) -> None:
+def test_mount_and_namespace_are_used(at: VaultWorld, login: Login) -> None:
     """Vault's open-source core has no namespaces and ignores the header; that it is sent is seen here."""
-    vault.call("POST", "sys/mounts/team/keys", {"type": "transit"})
-    key = vault.make_key(mount="team/keys")
-    anything = vault.make_policy('path "team/*" { capabilities = ["update"] }')
-    proxy = faults(vault.port)
+    at.vault.call("POST", "sys/mounts/team/keys", {"type": "transit"})
+    key = at.vault.make_key(mount="team/keys")
+    anything = at.vault.make_policy('path "team/*" { capabilities = ["update"] }')
+    proxy = at.proxy
     named = {f"{PREFIX}transit-mount": "/team/keys/", f"{PREFIX}namespace": "team/data"}
-    client = jvm.client({**login(anything, address=proxy.url), **named}, raw=True)
+    client = at.jvm.client({**login(anything, address=proxy.url), **named}, raw=True)
     assert client.unwrap(client.wrap(DEK, key), key) == DEK
     assert proxy.requests[-1] == f"POST /v1/team/keys/decrypt/{key}"
     assert {seen["x-vault-namespace"] for seen in proxy.headers} == {"team/data"}
     assert client.text() == f"Vault at {proxy.url} (team/keys, namespace team/data)"
 
 
-def test_first_wrap_asks_more_and_later_ones_do_not(
-    jvm: Jvm, vault: VaultServer, login: Login, key: str, faults: Callable[..., FaultProxy]
-) -> None:
-    proxy = faults(vault.port)
-    client = jvm.client(login(vault.driver_policy(key), address=proxy.url), raw=True)
-    client.wrap(DEK, key)
+def test_first_wrap_asks_more_and_later_ones_do_not(at: VaultWorld) -> None:
+    client, proxy = at.token(), at.proxy
+    client.wrap(DEK, at.key)
     assert [path.partition("/v1/")[2] for path in proxy.requests] == [
         "auth/token/lookup-self",  # can it be renewed?
-        f"transit/decrypt/{key}",  # is it a transit engine?
-        f"transit/encrypt/{key}",
-        f"transit/decrypt/{key}",  # is the key id authenticated?
+        f"transit/decrypt/{at.key}",  # is it a transit engine?
+        f"transit/encrypt/{at.key}",
+        f"transit/decrypt/{at.key}",  # is the key id authenticated?
     ]
     assert key_calls(proxy) == 1
     assert base64.b64encode(DEK) not in proxy.bodies[0] + proxy.bodies[1]
     proxy.forget()
-    client.unwrap(client.wrap(DEK, key), key)
+    client.unwrap(client.wrap(DEK, at.key), at.key)
     assert len(proxy.requests) == key_calls(proxy) == 2
 
 
-def test_vault_that_ignores_associated_data(
-    jvm: Jvm, vault: VaultServer, login: Login, key: str, faults: Callable[..., FaultProxy]
-) -> None:
+def test_vault_that_ignores_associated_data(at: VaultWorld) -> None:
     """As Vault did before 1.13: it decrypts whatever the associated data. The last answer is made up."""
-    proxy = faults(vault.port)
-    client = jvm.client(login(vault.driver_policy(key), address=proxy.url), raw=True)
+    client = at.token()
     decrypted = json.dumps({"data": {"plaintext": base64.b64encode(DEK).decode()}})
-    proxy.next = ["pass", "pass", "pass", ("status", 200, {}, decrypted)]
+    at.proxy.next = ["pass", "pass", "pass", ("status", 200, {}, decrypted)]
     with pytest.raises(NotSupportedError) as raised:
-        client.wrap(DEK, key)
-    problem(raised, vault, key, "Vault 1.13 or newer")
+        client.wrap(DEK, at.key)
+    problem(raised, at.vault, at.key, "Vault 1.13 or newer")

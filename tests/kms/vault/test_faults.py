@@ -1,6 +1,6 @@
 """What the Vault client makes of networks and servers that fail, of TLS, and of wrong properties."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from harness.jvm import Client, Jvm
 from harness.refused import explained
 from harness.tls import TestAuthority, make_authority
 from servers.vault import VaultServer, start_vault
+from servers.vault_world import VaultWorld
 
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
@@ -105,15 +106,13 @@ def test_unavailable(client: Client, proxy: FaultProxy, key: str, fault: str, us
     ],
     ids=lambda mode: str(mode[1]),
 )
-def test_answers_that_are_not_vaults(
-    client: Client, proxy: FaultProxy, key: str, mode: Mode
-) -> None:
-    blob = client.wrap(DEK, key)
-    proxy.mode = mode
-    for attempt in (lambda: client.wrap(DEK, key), lambda: client.unwrap(blob, key)):
+def test_answers_that_are_not_vaults(at: VaultWorld, client: Client, mode: Mode) -> None:
+    blob = client.wrap(DEK, at.key)
+    at.proxy.mode = mode
+    for attempt in (lambda: client.wrap(DEK, at.key), lambda: client.unwrap(blob, at.key)):
         with pytest.raises(ConfigurationError) as raised:
             attempt()
-        problem(raised, key)
+        problem(raised, at.key)
         assert "html" not in str(raised.value)
 
 
@@ -125,37 +124,33 @@ def test_no_key_is_sent_to_what_is_not_vault(client: Client, proxy: FaultProxy, 
     assert not any(b"plaintext" in body for body in proxy.bodies)
 
 
-def test_refusals_are_not_retried(
-    jvm: Jvm, vault: VaultServer, login: dict[str, str], proxy: FaultProxy, key: str
-) -> None:
-    client = jvm.client(login)
-    client.wrap(DEK, key)
-    vault.revoke(proxy.headers[-1]["x-vault-token"])
-    proxy.forget()
+def test_refusals_are_not_retried(at: VaultWorld, login: dict[str, str]) -> None:
+    client = at.jvm.client(login)
+    client.wrap(DEK, at.key)
+    at.vault.revoke(at.proxy.headers[-1]["x-vault-token"])
+    at.proxy.forget()
     with pytest.raises(LoginFailedError):
-        client.wrap(DEK, key)
-    assert proxy.requests == [f"POST /v1/transit/encrypt/{key}"]
+        client.wrap(DEK, at.key)
+    assert at.proxy.requests == [f"POST /v1/transit/encrypt/{at.key}"]
     assert client.metrics()["retries"] == 0
 
 
-def test_vaults_own_rate_limit(
-    jvm: Jvm, vault: VaultServer, login: dict[str, str], client: Client, key: str
-) -> None:
-    blob = client.wrap(DEK, key)
-    limit = {"path": f"transit/decrypt/{key}", "rate": 1, "interval": "1s"}
-    vault.call("POST", "sys/quotas/rate-limit/tests", limit)
+def test_vaults_own_rate_limit(at: VaultWorld, login: dict[str, str], client: Client) -> None:
+    blob = client.wrap(DEK, at.key)
+    limit = {"path": f"transit/decrypt/{at.key}", "rate": 1, "interval": "1s"}
+    at.vault.call("POST", "sys/quotas/rate-limit/tests", limit)
     try:
         with pytest.raises(KmsUnavailableError) as raised:
             for _ in range(3):
-                client.unwrap(blob, key)
-        problem(raised, key, "has too many requests", "rate limit quota exceeded")
+                client.unwrap(blob, at.key)
+        problem(raised, at.key, "has too many requests", "rate limit quota exceeded")
         patient = {
             "encryption.kms.retry.initial-delay-ms": "400",
             "encryption.kms.cache.ttl-ms": "0",
         }
-        assert jvm.client({**login, **patient}).unwrap(blob, key) == DEK
+        assert at.jvm.client({**login, **patient}).unwrap(blob, at.key) == DEK
     finally:
-        vault.call("DELETE", "sys/quotas/rate-limit/tests")
+        at.vault.call("DELETE", "sys/quotas/rate-limit/tests")
 
 
 def test_uninitialised_and_sealed_vault(jvm: Jvm, own: VaultServer, tmp_path: Path) -> None:
@@ -186,120 +181,99 @@ def test_uninitialised_and_sealed_vault(jvm: Jvm, own: VaultServer, tmp_path: Pa
     assert client.unwrap(blob, "k") == DEK
 
 
-def test_standby_that_sends_on(
-    jvm: Jvm, vault: VaultServer, login: dict[str, str], proxy: FaultProxy, key: str
-) -> None:
-    client = jvm.client(login, raw=True)
-    blob = client.wrap(DEK, key)
-    location = f"{vault.address}/v1/transit/decrypt/{key}"
-    proxy.mode = ("status", 307, {"Location": location}, "")
-    assert client.unwrap(blob, key) == DEK
-    proxy.mode = ("status", 307, {"Location": f"{proxy.url}/v1/transit/decrypt/{key}"}, "")
+def test_standby_that_sends_on(at: VaultWorld, login: dict[str, str]) -> None:
+    client = at.jvm.client(login, raw=True)
+    blob = client.wrap(DEK, at.key)
+    location = f"{at.vault.address}/v1/transit/decrypt/{at.key}"
+    at.proxy.mode = ("status", 307, {"Location": location}, "")
+    assert client.unwrap(blob, at.key) == DEK
+    at.proxy.mode = ("status", 307, {"Location": f"{at.proxy.url}/v1/transit/decrypt/{at.key}"}, "")
     with pytest.raises(ConfigurationError):  # to itself
-        client.unwrap(blob, key)
+        client.unwrap(blob, at.key)
 
 
-def test_token_is_not_sent_on_to_another_page(
-    client: Client,
-    vault: VaultServer,
-    proxy: FaultProxy,
-    key: str,
-    faults: Callable[..., FaultProxy],
-) -> None:
+def test_token_is_not_sent_on_to_another_page(at: VaultWorld, client: Client) -> None:
     """A standby names the same request; a sign-on or another redirect does not."""
-    blob = client.wrap(DEK, key)
-    other = faults(vault.port)
-    for path in ("/login", f"/v1/transit/decrypt/{key}/more", "/v1/sys/health", "//v1"):
-        proxy.mode = ("status", 307, {"Location": f"{other.url}{path}"}, "")
+    blob = client.wrap(DEK, at.key)
+    other = at.faults(at.vault.port)
+    for path in ("/login", f"/v1/transit/decrypt/{at.key}/more", "/v1/sys/health", "//v1"):
+        at.proxy.mode = ("status", 307, {"Location": f"{other.url}{path}"}, "")
         with pytest.raises(ConfigurationError) as raised:
-            client.unwrap(blob, key)
-        problem(raised, key, "does not answer as a Vault does")
+            client.unwrap(blob, at.key)
+        problem(raised, at.key, "does not answer as a Vault does")
     assert other.requests == []
 
 
 def test_token_is_not_sent_on_from_https_to_http(
-    jvm: Jvm,
-    vault: VaultServer,
-    login: dict[str, str],
-    key: str,
-    faults: Callable[..., FaultProxy],
-    authority: TestAuthority,
+    at: VaultWorld, login: dict[str, str], authority: TestAuthority
 ) -> None:
-    secure, plain = faults(vault.port, authority.server), faults(vault.port)
+    secure, plain = at.faults(at.vault.port, authority.server), at.faults(at.vault.port)
     properties = {
         **login,
         f"{PREFIX}address": secure.url,
         f"{PREFIX}ca-file": str(authority.ca_file),
     }
-    client = jvm.client(properties, raw=True)
-    blob = client.wrap(DEK, key)
-    secure.mode = ("status", 307, {"Location": f"{plain.url}/v1/transit/decrypt/{key}"}, "")
+    client = at.jvm.client(properties, raw=True)
+    blob = client.wrap(DEK, at.key)
+    secure.mode = ("status", 307, {"Location": f"{plain.url}/v1/transit/decrypt/{at.key}"}, "")
     with pytest.raises(ConfigurationError) as raised:
-        client.unwrap(blob, key)
-    problem(raised, key, "does not answer as a Vault does")
+        client.unwrap(blob, at.key)
+    problem(raised, at.key, "does not answer as a Vault does")
     assert plain.requests == []
 
 
 def test_token_is_not_sent_on_to_another_host_by_http(
-    jvm: Jvm, login: dict[str, str], proxy: FaultProxy, key: str
+    at: VaultWorld, login: dict[str, str]
 ) -> None:
     """Not with the very first request, which looks at the token, either."""
-    client = jvm.client(login, raw=True)
-    blob = client.wrap(DEK, key)
-    proxy.mode = (
+    client = at.jvm.client(login, raw=True)
+    blob = client.wrap(DEK, at.key)
+    at.proxy.mode = (
         "status",
         307,
-        {"Location": f"http://192.0.2.2:8200/v1/transit/decrypt/{key}"},
+        {"Location": f"http://192.0.2.2:8200/v1/transit/decrypt/{at.key}"},
         "",
     )
-    for asked in (client, jvm.client(login, raw=True)):
+    for asked in (client, at.jvm.client(login, raw=True)):
         with pytest.raises(ConfigurationError) as raised:
-            asked.unwrap(blob, key)
-        problem(raised, key, "sends on to 192.0.2.2 by http", "allow-http")
+            asked.unwrap(blob, at.key)
+        problem(raised, at.key, "sends on to 192.0.2.2 by http", "allow-http")
 
 
-def test_http_to_another_host_when_that_is_allowed(
-    jvm: Jvm,
-    vault: VaultServer,
-    login: dict[str, str],
-    proxy: FaultProxy,
-    key: str,
-) -> None:
+def test_http_to_another_host_when_that_is_allowed(at: VaultWorld, login: dict[str, str]) -> None:
     """The other host is this one, by a name that Java takes from a hosts file."""
-    allowed = jvm.client({**login, f"{PREFIX}allow-http": "true"}, raw=True)
-    strict = jvm.client(login, raw=True)
-    blob = allowed.wrap(DEK, key)
-    location = f"http://active.vault.test:{vault.port}/v1/transit/decrypt/{key}"
-    proxy.mode = ("status", 307, {"Location": location}, "")
-    assert allowed.unwrap(blob, key) == DEK
+    allowed = at.jvm.client({**login, f"{PREFIX}allow-http": "true"}, raw=True)
+    strict = at.jvm.client(login, raw=True)
+    blob = allowed.wrap(DEK, at.key)
+    location = f"http://active.vault.test:{at.vault.port}/v1/transit/decrypt/{at.key}"
+    at.proxy.mode = ("status", 307, {"Location": location}, "")
+    assert allowed.unwrap(blob, at.key) == DEK
     with pytest.raises(ConfigurationError, match=r"sends on to active\.vault\.test by http"):
-        strict.unwrap(blob, key)
+        strict.unwrap(blob, at.key)
 
 
-def test_private_authority(
-    jvm: Jvm, private: VaultServer, authority: TestAuthority, tmp_path: Path
-) -> None:
+def test_private_authority(at: VaultWorld, private: VaultServer, authority: TestAuthority) -> None:
     key = private.make_key()
-    properties = private.token_login(tmp_path / "token", private.driver_policy(key))
+    properties = private.token_login(at.folder / "token", private.driver_policy(key))
     trusting = {**properties, f"{PREFIX}ca-file": str(authority.ca_file)}
-    client = jvm.client(trusting, raw=True)
+    client = at.jvm.client(trusting, raw=True)
     assert client.unwrap(client.wrap(DEK, key), key) == DEK
     assert client.travelled().unwrap(client.wrap(DEK, key), key) == DEK
 
-    other = make_authority(tmp_path)
+    other = make_authority(at.folder)
     for untrusting in (properties, {**properties, f"{PREFIX}ca-file": str(other.ca_file)}):
         with pytest.raises(ConfigurationError) as raised:
-            jvm.client(untrusting, raw=True).wrap(DEK, key)
+            at.jvm.client(untrusting, raw=True).wrap(DEK, key)
         problem(raised, key, "certificate is not trusted", "ca-file")
 
     by_name = {**trusting, f"{PREFIX}address": private.address.replace("127.0.0.1", "localhost")}
     with pytest.raises(ConfigurationError) as raised:
-        jvm.client(by_name, raw=True).wrap(DEK, key)
+        at.jvm.client(by_name, raw=True).wrap(DEK, key)
     problem(raised, key, "certificate is not trusted")
 
-    ca_file = tmp_path / "replaced.pem"
+    ca_file = at.folder / "replaced.pem"
     ca_file.write_bytes(other.ca_file.read_bytes())
-    client = jvm.client({**properties, f"{PREFIX}ca-file": str(ca_file)}, raw=True)
+    client = at.jvm.client({**properties, f"{PREFIX}ca-file": str(ca_file)}, raw=True)
     with pytest.raises(ConfigurationError, match="certificate is not trusted"):
         client.wrap(DEK, key)
     ca_file.write_bytes(authority.ca_file.read_bytes())
@@ -309,19 +283,19 @@ def test_private_authority(
     ca_file.unlink()
     assert client.wrap(DEK, key)
 
-    for file in (tmp_path / "missing.pem", tmp_path / "token"):
+    for file in (at.folder / "missing.pem", at.folder / "token"):
         with pytest.raises(ConfigurationError, match=file.name):
-            jvm.client({**properties, f"{PREFIX}ca-file": str(file)}, raw=True).wrap(DEK, key)
+            at.jvm.client({**properties, f"{PREFIX}ca-file": str(file)}, raw=True).wrap(DEK, key)
 
 
 def test_http_where_vault_speaks_tls(
-    jvm: Jvm, private: VaultServer, login: dict[str, str], key: str
+    at: VaultWorld, private: VaultServer, login: dict[str, str]
 ) -> None:
     address = private.address.replace("https", "http")
-    client = jvm.client({**login, f"{PREFIX}address": address}, raw=True)
+    client = at.jvm.client({**login, f"{PREFIX}address": address}, raw=True)
     with pytest.raises(ConfigurationError) as raised:
-        client.wrap(DEK, key)
-    problem(raised, key, "does not answer as a Vault does", "http where https should be")
+        client.wrap(DEK, at.key)
+    problem(raised, at.key, "does not answer as a Vault does", "http where https should be")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Vault's set-up helper in Python, against a real Vault; and how the tests come by their Vault."""
 
-import sys
 import traceback
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -381,15 +380,6 @@ def test_logins_of_kubernetes(
     with pytest.raises(LoginFailedError) as raised:
         by_jwt.describe_key(key)
     told(raised, "login refused at auth/jwt", role)
-
-
-def test_without_hvac(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "hvac", None)
-    vault = Vault("https://vault:8200", token_env="T")
-    assert vault.properties()
-    assert vault.driver_policy(["k"])
-    with pytest.raises(ConfigurationError, match=r"pip install 'pyspark-iceberg-crypto\[vault\]'"):
-        vault.list_keys()
 
 
 def test_without_a_vault_the_error_names_the_target(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.files import MARKER
+from harness.files import MARKER, change
 
 from twin.operations.base import Draw, Operation
 from twin.tables import Pair, Side
@@ -60,8 +60,7 @@ class StreamAgain(Operation):
             last = max(commits.glob("[0-9]*"), key=lambda path: int(path.name), default=None)
             if last is not None:
                 pair.script.append(f"Path({str(last)!r}).unlink()")
-                (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
-                last.unlink()
+                change(last, None)
         pair.each(lambda side, i: stream_into(pair, side, i))
         pair.orphaned |= not pair.encrypted
 

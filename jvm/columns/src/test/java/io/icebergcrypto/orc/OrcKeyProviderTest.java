@@ -231,8 +231,7 @@ class OrcKeyProviderTest {
     String schema = "struct<v:" + type + ">";
     assertThatThrownBy(() -> OrcColumnKeys.checkWrite(hadoop, "t", schema))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("leaves " + left)
-        .hasMessageContaining("underscore");
+        .hasMessageContainingAll("leaves " + left, "underscore");
   }
 
   @Test
@@ -433,8 +432,7 @@ class OrcKeyProviderTest {
     String location = BurningFileSystem.location(folder.resolve("part-0.orc"), reads, hadoop);
     assertThatThrownBy(() -> OrcProtection.readAll(location, hadoop))
         .isExactlyInstanceOf(IcebergCryptoException.class)
-        .hasMessageContaining("part-0.orc: the disk is on fire")
-        .hasMessageContaining("says nothing about the file");
+        .hasMessageContainingAll("part-0.orc: the disk is on fire", "says nothing about the file");
   }
 
   @ParameterizedTest
@@ -521,8 +519,7 @@ class OrcKeyProviderTest {
     hadoop.set("orc.encrypt", "k1:ssn;k3:tags");
     assertThatThrownBy(this::check)
         .isInstanceOf(KeyNotFoundException.class)
-        .hasMessageContaining("k3")
-        .hasMessageContaining("Nothing was written to /tables/people");
+        .hasMessageContainingAll("k3", "Nothing was written to /tables/people");
     hadoop.set("iceberg-crypto.encryption.allowed-key-ids", "k2");
     provide();
     hadoop.set("orc.encrypt", "k1:ssn");

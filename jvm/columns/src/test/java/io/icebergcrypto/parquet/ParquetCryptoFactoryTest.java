@@ -276,8 +276,7 @@ class ParquetCryptoFactoryTest {
   private void assertNoSummaries(String setting) {
     assertThatThrownBy(this::write)
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining(setting)
-        .hasMessageContaining("_metadata");
+        .hasMessageContainingAll(setting, "_metadata");
   }
 
   @Test
@@ -322,8 +321,7 @@ class ParquetCryptoFactoryTest {
     hadoop.set(UNIFORM_KEY, "k3");
     assertThatThrownBy(this::write)
         .isInstanceOf(KeyNotFoundException.class)
-        .hasMessageContaining("k3")
-        .hasMessageContaining("Nothing was written to");
+        .hasMessageContainingAll("k3", "Nothing was written to");
     hadoop.set(UNIFORM_KEY, "k2");
     hadoop.set("iceberg-crypto.encryption.allowed-key-ids", "k1");
     assertThatThrownBy(this::write)

@@ -35,9 +35,7 @@ class AllowedKeysOfTablesTest extends LakeFixture {
   private static void assertRefused(ThrowingCallable operation, String keyId) {
     assertThatThrownBy(operation)
         .isInstanceOf(AccessDeniedException.class)
-        .hasMessageContaining("lake.db.t")
-        .hasMessageContaining("encryption.key-id is '" + keyId + "'")
-        .hasMessageContaining("k1, other-*")
+        .hasMessageContainingAll("lake.db.t", "encryption.key-id is '" + keyId + "'", "k1, other-*")
         .hasMessageContaining(ALLOWED);
   }
 
@@ -52,8 +50,7 @@ class AllowedKeysOfTablesTest extends LakeFixture {
     assertThat(limited.context().kms().metrics().wrapCalls()).isZero();
     assertThat(limited.tableExists(T)).isFalse();
 
-    Table table = TestLake.createTable(limited, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(limited, "t", Map.of()), 1);
     assertThat(TestLake.ids(limited.loadTable(T))).containsExactly(1L);
     limited.createTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA);
     limited.close();
@@ -127,8 +124,7 @@ class AllowedKeysOfTablesTest extends LakeFixture {
     for (String prefix : new String[] {"table-default.", "table-override."}) {
       assertThatThrownBy(() -> lake.open(Map.of(ALLOWED, "k1", prefix + "encryption.key-id", "k2")))
           .isInstanceOf(InvalidConfigurationException.class)
-          .hasMessageContaining(prefix + "encryption.key-id is 'k2'")
-          .hasMessageContaining(ALLOWED);
+          .hasMessageContainingAll(prefix + "encryption.key-id is 'k2'", ALLOWED);
     }
   }
 }

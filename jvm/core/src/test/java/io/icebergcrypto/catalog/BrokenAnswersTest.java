@@ -292,8 +292,7 @@ class BrokenAnswersTest extends LakeFixture {
               .create();
       case ENCRYPT -> lake.openStock().buildTable(T, TestLake.SCHEMA).create();
       default -> {
-        Table table = TestLake.createTable(catalog, "t", Map.of());
-        TestLake.append(table, 1);
+        Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
         if (operation == Operation.EXPIRE) {
           TestLake.append(table, 2);
         }

@@ -37,8 +37,7 @@ class ClosedCatalogTest {
     TestLake lake =
         new TestLake(Backend.JDBC, folder, TestKeystore.create(folder, "k1").properties());
     EncryptedCatalog catalog = lake.open(Map.of());
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1, 2);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1, 2);
     TestLake.append(table, 3);
     assertThat(TestLake.ids(table)).hasSize(3);
     collectKeks(catalog, table, masked);

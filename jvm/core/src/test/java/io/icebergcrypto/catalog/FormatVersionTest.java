@@ -51,8 +51,7 @@ class FormatVersionTest extends LakeFixture {
     assertRefused(() -> create(catalog, ENCRYPTED_V4));
     assertThat(catalog.tableExists(T)).isFalse();
 
-    Table table = create(catalog, Map.of("encryption.key-id", "k1"));
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create(catalog, Map.of("encryption.key-id", "k1")), 1);
     assertRefused(() -> table.updateProperties().set("format-version", "4").commit());
     assertRefused(
         () ->

@@ -119,12 +119,10 @@ class NamespaceKeysTest {
       EncryptedCatalog limited = lake.open(Map.of("encryption.allowed-key-ids", "k2, nope"));
       assertThatThrownBy(() -> limited.createNamespace(SALES, keyId("k1")))
           .isInstanceOf(AccessDeniedException.class)
-          .hasMessageContaining("Namespace lake.sales")
-          .hasMessageContaining("encryption.allowed-key-ids");
+          .hasMessageContainingAll("Namespace lake.sales", "encryption.allowed-key-ids");
       assertThatThrownBy(() -> limited.createNamespace(SALES, keyId("nope")))
           .isInstanceOf(KeyNotFoundException.class)
-          .hasMessageContaining("Namespace lake.sales")
-          .hasMessageContaining("'nope'");
+          .hasMessageContainingAll("Namespace lake.sales", "'nope'");
       assertThatThrownBy(() -> limited.createNamespace(SALES, keyId(" ")))
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContaining("Namespace lake.sales: encryption.key-id is empty");
@@ -144,13 +142,11 @@ class NamespaceKeysTest {
       namespaces.createNamespace(SALES, property("encryption.keyid", "k1"));
       assertThatThrownBy(() -> create(catalog, SALES_T))
           .isInstanceOf(InvalidConfigurationException.class)
-          .hasMessageContaining("Namespace lake.sales")
-          .hasMessageContaining("Did you mean encryption.key-id?");
+          .hasMessageContainingAll("Namespace lake.sales", "Did you mean encryption.key-id?");
       namespaces.setProperties(SALES, keyId("nope"));
       assertThatThrownBy(() -> create(catalog, SALES_T))
           .isInstanceOf(KeyNotFoundException.class)
-          .hasMessageContaining("lake.sales.t")
-          .hasMessageContaining("is a property of namespace sales");
+          .hasMessageContainingAll("lake.sales.t", "is a property of namespace sales");
       assertThat(catalog.tableExists(SALES_T)).isFalse();
     }
 
@@ -173,8 +169,7 @@ class NamespaceKeysTest {
       assertThatThrownBy(
               () -> catalog.buildTable(SALES_T, TestLake.SCHEMA).createOrReplaceTransaction())
           .isInstanceOf(NotSupportedException.class)
-          .hasMessageContaining("lake.sales.t")
-          .hasMessageContaining("is a property of namespace sales");
+          .hasMessageContainingAll("lake.sales.t", "is a property of namespace sales");
     }
   }
 
@@ -204,8 +199,7 @@ class NamespaceKeysTest {
     void aKeyIsRefused() {
       assertThatThrownBy(() -> catalog.createNamespace(SALES, Map.of(KEY, "k1", "owner", "ada")))
           .isInstanceOf(NotSupportedException.class)
-          .hasMessageContaining("Namespace lake.sales")
-          .hasMessageContaining("table-default.encryption.key-id");
+          .hasMessageContainingAll("Namespace lake.sales", "table-default.encryption.key-id");
       assertThat(catalog.namespaceExists(SALES)).isFalse();
       assertThatThrownBy(() -> catalog.setProperties(TestLake.DB, keyId("k1")))
           .isInstanceOf(NotSupportedException.class)
@@ -273,8 +267,6 @@ class NamespaceKeysTest {
   void anotherPropertyIsRefused(String name, String says) {
     assertThatThrownBy(() -> PropertyNames.checkNamespace("lake.sales", Map.of(name, "k1")))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("Namespace lake.sales")
-        .hasMessageContaining(name)
-        .hasMessageContaining(says);
+        .hasMessageContainingAll("Namespace lake.sales", name, says);
   }
 }

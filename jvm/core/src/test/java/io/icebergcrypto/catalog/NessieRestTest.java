@@ -141,8 +141,7 @@ class NessieRestTest {
   /** What encrypt_table asks first, and its commit. */
   @Test
   void noTableIsEncryptedInPlace() throws Exception {
-    Table table = catalog.buildTable(T, TestLake.SCHEMA).create();
-    TestLake.append(table, 1);
+    Table table = TestLake.append(catalog.buildTable(T, TestLake.SCHEMA).create(), 1);
     TableMetadata base = TestLake.metadata(table);
     TableMetadata next =
         EncryptedForm.of(
@@ -163,8 +162,7 @@ class NessieRestTest {
   @Test
   void aRegisteredTableIsNotLost() throws Exception {
     EncryptedCatalog home = onJdbc();
-    Table table = TestLake.createTable(home, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(home, "t", Map.of()), 1);
     List<String> before = objects();
     String file = TestLake.metadata(table).metadataFileLocation();
     assertThatThrownBy(() -> catalog.registerTable(T, file)).hasMessageContaining("version 3");

@@ -68,8 +68,7 @@ class PointerCatalogsTest {
 
   @Test
   void theLifeOfATable() throws IOException {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     TestLake.append(table, 2);
     assertThat(metadataFile(table).getParent().getFileName().toString())
         .isEqualTo("authenticated-" + table.uuid());
@@ -113,8 +112,7 @@ class PointerCatalogsTest {
 
   @Test
   void anOldFileInItsPlaceIsRefused() throws IOException {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     String old = Files.readString(metadataFile(table));
     TestLake.append(table, 2);
     replace(metadataFile(table), old);

@@ -230,8 +230,7 @@ class RefusingServersTest extends LakeFixture {
   /** What it wrote cannot be read; whoever wrote it is told, and no file is deleted. */
   @Test
   void aServerThatDropsASnapshotsKeyIsNotTakenForOneThatKeptIt() throws IOException {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     for (String what : List.of("key-id", "encryption-keys")) {
       Table there = lake.open(Map.of("header.X-Lose", what)).loadTable(T);
       Set<Path> before = written();

@@ -74,8 +74,7 @@ class RegistrationTest extends LakeFixture {
 
   @Test
   void anEncryptedTableIsReplacedByItsOwnMetadataOnly() throws IOException {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     String earlier = file(table);
     TestLake.append(table, 2);
     Table plain = catalog.createTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA);
@@ -132,8 +131,7 @@ class RegistrationTest extends LakeFixture {
 
   @Test
   void aFileThatIsExchangedWhileItIsRegisteredIsFound() throws IOException {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     String right = edited(table, metadata -> metadata);
     if (backend != Backend.REST) { // no other replaces a table
       assertThatThrownBy(() -> catalog.registerTable(T, right, true))
@@ -159,8 +157,7 @@ class RegistrationTest extends LakeFixture {
 
   @Test
   void aFileWhoseEncryptionIsNotRightIsRefused() throws IOException {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     String lost = edited(table, metadata -> metadata.removeProperties(Set.of(KEY_ID)));
     assertThatThrownBy(() -> catalog.registerTable(COPY, lost))
         .isInstanceOf(TamperedException.class)
@@ -203,8 +200,7 @@ class RegistrationTest extends LakeFixture {
 
   @Test
   void aTableIsNotRenamedOverAnEncryptedOne() {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     TableIdentifier plain = TableIdentifier.of(TestLake.DB, "plain");
     catalog.createTable(plain, TestLake.SCHEMA);
     assertThatThrownBy(() -> catalog.renameTable(plain, T))
@@ -235,8 +231,7 @@ class RegistrationTest extends LakeFixture {
   /** As at three in the morning: whoever does what the hint says loses nothing. */
   @Test
   void anUnsignedMetadataFileIsNoReasonToDropATable() throws IOException {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     Map<String, String> signs =
         backend == Backend.REST
             ? Map.of()

@@ -66,8 +66,7 @@ class RemoteSigningTest extends LakeFixture {
             "signer.uri", "http://127.0.0.1:" + signer.getAddress().getPort(),
             "signer.endpoint", "sign");
     try (EncryptedCatalog onS3 = lake.open(properties)) {
-      Table table = TestLake.createTable(onS3, "t", Map.of());
-      TestLake.append(table, 1, 2);
+      Table table = TestLake.append(TestLake.createTable(onS3, "t", Map.of()), 1, 2);
       assertThat(TestLake.ids(table)).containsExactly(1L, 2L);
 
       for (String location : TestLake.locations(table)) {

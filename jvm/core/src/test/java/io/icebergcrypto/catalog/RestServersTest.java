@@ -46,8 +46,7 @@ class RestServersTest extends LakeFixture {
             "oauth2-server-uri", tokens,
             "credential", "user:secret-only-for-tests");
     try (EncryptedCatalog loggedIn = lake.open(login)) {
-      Table table = loggedIn.loadTable(T);
-      TestLake.append(table, 2);
+      Table table = TestLake.append(loggedIn.loadTable(T), 2);
       assertThat(TestLake.ids(table)).containsExactly(1L, 2L);
       assertThat(loggedIn.toString()).doesNotContain("secret-only-for-tests");
       // Iceberg's REST catalog gives all its properties to the FileIO, which travels (engines.md)

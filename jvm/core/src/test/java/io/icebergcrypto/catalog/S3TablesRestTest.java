@@ -44,8 +44,7 @@ class S3TablesRestTest {
         .hasMessageContainingAll("lake.db.t", "the catalog made it without encryption.key-id");
     assertThat(MinistackServer.objects()).doesNotContain("db/t");
 
-    Table table = builder(catalog, PLAIN).create();
-    TestLake.append(table, 1);
+    Table table = TestLake.append(builder(catalog, PLAIN).create(), 1);
     TableMetadata base = TestLake.metadata(table);
     TableMetadata next =
         EncryptedForm.of(

@@ -85,17 +85,14 @@ class StockWritersTest extends LakeFixture {
   @Test
   void plaintextInAnEmptyTableIsNotRead() throws IOException {
     create();
-    Table stock = lake.openStock().loadTable(T);
-    TestLake.append(stock, 1);
+    Table stock = TestLake.append(lake.openStock().loadTable(T), 1);
     assertThat(TestLake.ids(stock)).as("control").containsExactly(1L);
 
     Table table = load(Map.of());
     String list = table.currentSnapshot().manifestListLocation();
     assertThatThrownBy(() -> TestLake.ids(table))
         .isInstanceOf(PlaintextException.class)
-        .hasMessageContaining("lake.db.t")
-        .hasMessageContaining(list)
-        .hasMessageContaining("encryption.plaintext-files=allow");
+        .hasMessageContainingAll("lake.db.t", list, "encryption.plaintext-files=allow");
     assertThatThrownBy(() -> TestLake.append(table, 2)).isInstanceOf(PlaintextException.class);
     assertThat(TestLake.ids(load(ALLOW))).containsExactly(1L);
   }
@@ -145,8 +142,7 @@ class StockWritersTest extends LakeFixture {
     for (Table read : List.of(table, SerializableTable.copyOf(table))) {
       assertThatThrownBy(() -> TestLake.ids(read))
           .isInstanceOf(PlaintextException.class)
-          .hasMessageContaining("lake.db.t")
-          .hasMessageContaining(plaintext.location());
+          .hasMessageContainingAll("lake.db.t", plaintext.location());
     }
 
     table.newDelete().deleteFile(plaintext).commit();
@@ -155,8 +151,7 @@ class StockWritersTest extends LakeFixture {
 
   @Test
   void anEqualFileWithoutItsKeyIsNotRead() throws IOException {
-    Table table = create();
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create(), 1);
     DataFile plaintext = plaintextFile(2);
     assertThatCode(() -> table.io().newInputFile(plaintext.location()).exists())
         .doesNotThrowAnyException();
@@ -233,8 +228,7 @@ class StockWritersTest extends LakeFixture {
         List.<Runnable>of(() -> TestLake.ids(table), () -> TestLake.append(table, 2))) {
       assertThatThrownBy(use::run)
           .isInstanceOf(InvalidConfigurationException.class)
-          .hasMessageContaining("lake.db.t")
-          .hasMessageContaining("encryption.data-key-length='17'")
+          .hasMessageContainingAll("lake.db.t", "encryption.data-key-length='17'")
           .hasMessageContaining("ALTER TABLE lake.db.t SET TBLPROPERTIES");
     }
 
@@ -258,8 +252,7 @@ class StockWritersTest extends LakeFixture {
     Catalog required = lake.open(REQUIRED);
     assertThatThrownBy(() -> required.registerTable(copy, plaintext))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("lake.db.copy")
-        .hasMessageContaining("encryption.required=true");
+        .hasMessageContainingAll("lake.db.copy", "encryption.required=true");
     assertThatThrownBy(() -> required.registerTable(copy, plaintext, true))
         .isInstanceOf(InvalidConfigurationException.class);
     assertThatThrownBy(() -> required.registerTable(copy, plaintext + ".absent"))
@@ -284,8 +277,7 @@ class StockWritersTest extends LakeFixture {
     Catalog required = lake.open(REQUIRED);
     assertThatThrownBy(() -> required.buildTable(T, TestLake.SCHEMA).replaceTransaction())
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("lake.db.t")
-        .hasMessageContaining("encryption.required=true");
+        .hasMessageContainingAll("lake.db.t", "encryption.required=true");
     assertThatThrownBy(() -> required.buildTable(T, TestLake.SCHEMA).createOrReplaceTransaction())
         .isInstanceOf(InvalidConfigurationException.class);
     assertThat(required.loadTable(T).properties()).doesNotContainKey("encryption.key-id");

@@ -8,11 +8,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.BindingKms;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.TestLake;
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
@@ -31,6 +27,7 @@ import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.inmemory.InMemoryCatalog;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
+import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -106,21 +103,12 @@ class TableBindingTest {
     // no code of the metadata, so that loading the table unwraps no key
     TestLake lake = lake(Backend.JDBC, Map.of("encryption.metadata-authentication", "off"));
     try (EncryptedCatalog catalog = lake.open(Map.of())) {
-      Table table = TestLake.createTable(catalog, "t", Map.of());
-      TestLake.append(table, 1);
+      Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
       Table unread = lake.open(Map.of()).loadTable(T);
-      ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-      try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-        out.writeObject(SerializableTable.copyOf(unread));
-      }
-
+      byte[] bytes = SerializationUtil.serializeToBytes(SerializableTable.copyOf(unread));
       BindingKms.CALLS.clear();
-      try (ObjectInputStream in =
-          new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
-        Table there = (Table) in.readObject();
-        assertThat(unread.currentSnapshot().allManifests(there.io())).hasSize(1);
-      }
-
+      Table there = SerializationUtil.deserializeFromBytes(bytes);
+      assertThat(unread.currentSnapshot().allManifests(there.io())).hasSize(1);
       assertThat(BindingKms.CALLS).containsOnly("unwrap " + uuid(table));
     }
   }

@@ -3,8 +3,8 @@ package io.icebergcrypto.catalog;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.PlainKms;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -20,7 +20,6 @@ import org.apache.iceberg.BatchScan;
 import org.apache.iceberg.ScanTask;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.io.CloseableIterable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -41,21 +40,11 @@ class UnwrapAheadTest {
   @TempDir Path folder;
 
   /** A double of a KMS that answers no unwrap until as many are under way as a test says. */
-  public static final class Meeting implements KeyManagementClient {
+  public static final class Meeting extends PlainKms {
     private static final long serialVersionUID = 1L;
 
     static final AtomicInteger CALLS = new AtomicInteger();
     static volatile CountDownLatch all = new CountDownLatch(0);
-
-    @Override
-    public void initialize(Map<String, String> properties) {
-      // nothing to set
-    }
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      return ByteBuffer.wrap(KeyCache.copyOf(key));
-    }
 
     @Override
     public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
@@ -70,7 +59,7 @@ class UnwrapAheadTest {
         throw new IllegalStateException(e);
       }
 
-      return ByteBuffer.wrap(KeyCache.copyOf(wrappedKey));
+      return super.unwrapKey(wrappedKey, wrappingKeyId);
     }
   }
 

@@ -9,11 +9,7 @@ import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.CountingFileIO;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -35,6 +31,7 @@ import org.apache.iceberg.shaded.org.apache.parquet.io.LocalOutputFile;
 import org.apache.iceberg.shaded.org.apache.parquet.schema.MessageType;
 import org.apache.iceberg.shaded.org.apache.parquet.schema.MessageTypeParser;
 import org.apache.iceberg.util.ByteBuffers;
+import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -73,8 +70,7 @@ class WeakenedFilesTest extends LakeFixture {
   })
   void pagesWithPartsInPlaintextAreNotWritten(String property, String version)
       throws IOException, ClassNotFoundException {
-    Table loadedBefore = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(loadedBefore, 1);
+    Table loadedBefore = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     DataFile writtenBefore = TestLake.write(loadedBefore, 2);
     set(property, version);
     Table table = lake.open(Map.of()).loadTable(T);
@@ -96,16 +92,9 @@ class WeakenedFilesTest extends LakeFixture {
     assertThat(TestLake.ids(onExecutor(table))).containsExactly(1L, 3L);
   }
 
-  private static Table onExecutor(Table table) throws IOException, ClassNotFoundException {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-      out.writeObject(SerializableTable.copyOf(table));
-    }
-
-    try (ObjectInputStream in =
-        new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
-      return (Table) in.readObject();
-    }
+  private static Table onExecutor(Table table) {
+    return SerializationUtil.deserializeFromBytes(
+        SerializationUtil.serializeToBytes(SerializableTable.copyOf(table)));
   }
 
   /** A file of another program's Parquet writer, with the key that this catalog has made for it. */

@@ -30,8 +30,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class DeniedStorageTest extends LakeFixture {
   @Test
   void whatWasNotDoneIsSaid() throws IOException {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     TestLake.append(table, 2);
     String list = table.currentSnapshot().manifestListLocation();
     List<?> files = TestLake.files(table);
@@ -79,8 +78,7 @@ class DeniedStorageTest extends LakeFixture {
 
   @Test
   void whatExecutorsCannotReadIsNotPurged() {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     TestLake.append(table, 2);
     assertThatThrownBy(() -> catalog.context().checkPurge(T, new Executors(1)))
         .isExactlyInstanceOf(IcebergCryptoException.class)

@@ -22,8 +22,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class LaggingExpiryTest extends LakeFixture {
   @Test
   void noFileOfASnapshotThatItDoesNotKnowIsDeleted() {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     TestLake.append(table, 2);
     TableMetadata older = TestLake.metadata(table);
     TestLake.append(table, 3);

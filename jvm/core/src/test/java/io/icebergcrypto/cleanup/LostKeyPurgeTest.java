@@ -12,6 +12,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
@@ -57,8 +58,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @EnumSource(names = {"JDBC", "HADOOP"}) // all four: tests/catalog/test_lost_key.py
 class LostKeyPurgeTest extends LakeFixture {
   private Table create(String name, Map<String, String> more) {
-    Table table = TestLake.createTable(catalog, name, more);
-    TestLake.append(table, 1, 2);
+    Table table = TestLake.append(TestLake.createTable(catalog, name, more), 1, 2);
     return table;
   }
 
@@ -129,8 +129,7 @@ class LostKeyPurgeTest extends LakeFixture {
     byte[] wrong = XorKms.WRONG_KEY;
     try (EncryptedCatalog own = withKms(wrongKms);
         EncryptedCatalog asked = withKms(wrongKms)) {
-      Table table = TestLake.createTable(own, "t", Map.of());
-      TestLake.append(table, 1, 2);
+      Table table = TestLake.append(TestLake.createTable(own, "t", Map.of()), 1, 2);
       XorKms.answer(wrong, wrong, wrong, wrong, wrong, wrong, wrong, wrong);
       assertThatThrownBy(() -> asked.context().purgeWithoutKey(T))
           .isInstanceOf(BadWrappedKeyException.class)
@@ -405,7 +404,7 @@ class LostKeyPurgeTest extends LakeFixture {
   void aKmsThatDoesNotAnswerIsNoLostKey() throws IOException {
     Table table = create("t", Map.of());
     String retry = "encryption.kms.retry.max-attempts";
-    Map<String, String> kms = Map.of("encryption.kms-impl", Down.class.getName(), retry, "1");
+    Map<String, String> kms = Map.of("encryption.kms-impl", DownKms.class.getName(), retry, "1");
     try (EncryptedCatalog down = withKms(kms)) {
       assertThatThrownBy(() -> down.context().purgeWithoutKey(T))
           .isInstanceOf(KmsUnavailableException.class)
@@ -422,16 +421,6 @@ class LostKeyPurgeTest extends LakeFixture {
     @Override
     protected RuntimeException failure() {
       return new AccessDeniedException("not for you", "Ask.");
-    }
-  }
-
-  /** A KMS that does not answer. */
-  public static final class Down extends FailingKms {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    protected RuntimeException failure() {
-      return new KmsUnavailableException("no answer", "Wait.");
     }
   }
 

@@ -25,8 +25,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @EnumSource(names = "JDBC")
 class DroppedTableTest extends LakeFixture {
   private Table dropped() {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     assertThat(catalog.dropTable(T, false)).isTrue();
     return table;
   }

@@ -9,11 +9,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -50,6 +46,7 @@ import org.apache.iceberg.puffin.Puffin;
 import org.apache.iceberg.puffin.PuffinReader;
 import org.apache.iceberg.puffin.PuffinWriter;
 import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
+import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -76,8 +73,7 @@ class StatisticsTest extends LakeFixture {
   }
 
   private Table create() {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     return table;
   }
 
@@ -312,20 +308,15 @@ class StatisticsTest extends LakeFixture {
     Table table = create();
     StatisticsFile file = write(table);
     table.updateStatistics().setStatistics(file).commit();
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-      out.writeObject(SerializableTable.copyOf(table));
-    }
-    try (ObjectInputStream in =
-        new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
-      FileIO io = ((Table) in.readObject()).io();
-      assertThatThrownBy(() -> io.newInputFile(file.path()))
-          .isInstanceOf(NotSupportedException.class)
-          .hasMessageContainingAll("lake.db.t", file.path(), "is opened on an executor");
-      assertThatThrownBy(() -> io.newOutputFile(file.path() + ".stats"))
-          .isInstanceOf(NotSupportedException.class)
-          .hasMessageContaining("is opened on an executor");
-    }
+    byte[] bytes = SerializationUtil.serializeToBytes(SerializableTable.copyOf(table));
+    Table there = SerializationUtil.deserializeFromBytes(bytes);
+    FileIO io = there.io();
+    assertThatThrownBy(() -> io.newInputFile(file.path()))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", file.path(), "is opened on an executor");
+    assertThatThrownBy(() -> io.newOutputFile(file.path() + ".stats"))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("is opened on an executor");
   }
 
   @Test

@@ -47,8 +47,7 @@ class PropertyNamesTest {
   void aMisspeltTablePropertyIsRefused(String name, String nearest) {
     assertThatThrownBy(() -> PropertyNames.checkTable("lake.db.t", Map.of(), Map.of(name, "k1")))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("lake.db.t")
-        .hasMessageContaining("There is no table property " + name)
+        .hasMessageContainingAll("lake.db.t", "There is no table property " + name)
         .hasMessageContaining("Did you mean " + nearest + "?");
     assertThatCode(
             () -> PropertyNames.checkTable("t", Map.of(name, "k1"), Map.of(name, "k1", "x", "y")))
@@ -157,7 +156,6 @@ class PropertyNamesTest {
     encrypted.updateProperties().set("owner", "me").remove("other").remove(KEPT).commit();
     assertThatThrownBy(() -> lake.open(Map.of("encryption.requird", "true")))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("Catalog lake")
-        .hasMessageContaining("encryption.required");
+        .hasMessageContainingAll("Catalog lake", "encryption.required");
   }
 }

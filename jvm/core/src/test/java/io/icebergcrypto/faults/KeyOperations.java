@@ -237,8 +237,7 @@ final class KeyOperations {
 
   private static Operation.Step plaintext(
       EncryptedCatalog catalog, TableIdentifier name, TestLake lake) {
-    Table table = catalog.buildTable(name, TestLake.SCHEMA).create();
-    TestLake.append(table, 1, 2, 3);
+    Table table = TestLake.append(catalog.buildTable(name, TestLake.SCHEMA).create(), 1, 2, 3);
     return (fresh, same) -> {};
   }
 

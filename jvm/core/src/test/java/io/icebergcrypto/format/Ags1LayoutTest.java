@@ -128,9 +128,7 @@ class Ags1LayoutTest {
   private static AbstractThrowableAssert<?, ?> assertTampered(byte[] header, long fileLength) {
     return assertThatThrownBy(() -> Ags1Layout.parse(header, fileLength, PATH))
         .isInstanceOf(TamperedException.class)
-        .hasMessageContaining(PATH)
-        .hasMessageContaining(fileLength + " bytes")
-        .hasMessageContaining("hint: ");
+        .hasMessageContainingAll(PATH, fileLength + " bytes", "hint: ");
   }
 
   private static byte[] header(int blockSize) {

@@ -48,9 +48,11 @@ class CanonicalFormTest {
     file.addProperty("format", "v2.hmac-sha256");
     file.add("vectors", vectors);
     file.add("refused", refused());
-    // ASCII, so that no editor changes what looks like white space
+    // a line for each; in ASCII, so that no editor changes what looks like white space
     String text =
-        ascii(new GsonBuilder().setPrettyPrinting().disableHtmlEscaping().create().toJson(file));
+        ascii(new GsonBuilder().disableHtmlEscaping().create().toJson(file))
+            .replace("{\"what\"", "\n{\"what\"")
+            .replace("],\"refused\"", "],\n\"refused\"");
     if ("1".equals(System.getenv("ICEBERG_CRYPTO_WRITE_VECTORS"))) {
       Files.writeString(FILE, text + "\n");
     }

@@ -16,6 +16,7 @@ import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.PlainKms;
 import io.icebergcrypto.testing.TestLake;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -28,7 +29,6 @@ import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.inmemory.InMemoryFileIO;
-import org.apache.iceberg.util.ByteBuffers;
 import org.junit.jupiter.api.Test;
 
 /** Hostile metadata, codes, paths and properties of a table. */
@@ -38,26 +38,13 @@ class CatalogFuzzTest {
       "s3://b/t/metadata/authenticated-" + UUID + "/00007-abc.metadata.json";
 
   /** Unwraps what "wraps" by nothing at all. */
-  private static final class NoWrapping implements KeyManagementClient, AuthenticatedWrapping {
+  private static final class NoWrapping extends PlainKms implements AuthenticatedWrapping {
     private static final long serialVersionUID = 1L;
 
     @Override
     public boolean authenticatesWrapping(String wrappingKeyId) {
       return true;
     }
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      return key.duplicate();
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrapped, String wrappingKeyId) {
-      return ByteBuffers.copy(wrapped); // the caller overwrites it
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {}
   }
 
   private static final KeyManagementClient KMS = new NoWrapping();

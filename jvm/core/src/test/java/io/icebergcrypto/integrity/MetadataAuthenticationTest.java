@@ -111,8 +111,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
     Table table = reloaded();
     assertThatThrownBy(table::schema)
         .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("lake.db.t")
-        .hasMessageContaining("metadata.json")
+        .hasMessageContainingAll("lake.db.t", "metadata.json")
         .hasMessageContainingAll(words);
     assertThatThrownBy(() -> TestLake.ids(table)).isInstanceOf(TamperedException.class);
     assertThatThrownBy(table::newAppend).isInstanceOf(TamperedException.class);
@@ -179,8 +178,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void everyFieldIsAuthenticated() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     TestLake.append(table, 2);
     table.updateSchema().addColumn("more", Types.IntegerType.get(), "doc").commit();
     table.updateSpec().addField(Expressions.bucket("id", 4)).commit();
@@ -226,16 +224,14 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void droppedSnapshotsAreMissed() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     edit(file(table), MetadataAuthenticationTest::dropSnapshots);
     assertRefused("was changed after it was committed");
   }
 
   @Test
   void aDroppedKeyIdIsMissed() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     edit(file(table), json -> json.getAsJsonObject("properties").remove("encryption.key-id"));
     assertRefused("encryption.key-id is gone (it was 'k1')");
   }
@@ -257,8 +253,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void aTableStrippedOfAllEncryptionIsKnownByItsPointer() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     edit(file(table), MetadataAuthenticationTest::strip);
     if (backend == Backend.JDBC) {
       assertRefused("encryption.key-id is gone");
@@ -338,8 +333,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void anOlderVersionIsRefused() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     String older = Files.readString(file(table));
     TestLake.append(table, 2);
     replace(file(table), older);
@@ -348,8 +342,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void onHadoopAPointerThatIsPutBackIsNotNoticed() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     TestLake.append(table, 2);
     Path current = file(table);
     Files.delete(current);
@@ -366,13 +359,11 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void theMetadataOfADroppedTableOfTheSameNameIsRefused() throws IOException {
-    Table dropped = create("t");
-    TestLake.append(dropped, 1);
+    Table dropped = TestLake.append(create("t"), 1);
     UUID uuid = dropped.uuid();
     String before = Files.readString(file(dropped));
     catalog.dropTable(T, false);
-    Table table = create("t");
-    TestLake.append(table, 2);
+    Table table = TestLake.append(create("t"), 2);
     replace(file(table), before);
     if (backend == Backend.JDBC) {
       assertRefused("it is of another table");
@@ -386,8 +377,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void aStockCommitIsToldFromTamperingAndCanBeSigned() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     lake.openStock().loadTable(T).updateProperties().set("a", "b").commit();
     assertRefused("committed by a client that does not authenticate", "authenticate_metadata");
     String file = metadata(lake.openStock().loadTable(T)).metadataFileLocation();
@@ -404,8 +394,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void aKeyIdThatAStockClientRemovedComesBackWithTheSignature() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     Table stock = lake.openStock().loadTable(T);
     stock.updateProperties().remove("encryption.key-id").commit();
     assertRefused("encryption.key-id is gone (it was 'k1')");
@@ -418,8 +407,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
   @Test
   void plaintextThatAStockClientWroteIntoAnEmptyTableIsRefused() throws IOException {
     create("t");
-    Table stock = lake.openStock().loadTable(T);
-    TestLake.append(stock, 1);
+    Table stock = TestLake.append(lake.openStock().loadTable(T), 1);
     assertRefused("committed by a client that does not authenticate");
   }
 
@@ -436,10 +424,8 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void offNeitherChecksNorSigns() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
-    Table off = lake.open(OFF).loadTable(T);
-    TestLake.append(off, 2);
+    Table table = TestLake.append(create("t"), 1);
+    Table off = TestLake.append(lake.open(OFF).loadTable(T), 2);
     assertThat(TestLake.ids(off)).containsExactly(1L, 2L);
     assertRefused("committed by a client that does not authenticate");
     assertThat(TestLake.ids(lake.open(OFF).loadTable(T))).containsExactly(1L, 2L);
@@ -465,8 +451,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void everyKindOfCommitIsSigned() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     long first = table.currentSnapshot().snapshotId();
     table.manageSnapshots().createBranch("b", first).commit();
     table.newAppend().appendFile(TestLake.write(table, 5)).toBranch("b").commit();
@@ -511,8 +496,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void aRegisteredTableIsChecked() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     String genuine = metadata(table).metadataFileLocation();
     TableIdentifier copy = TableIdentifier.of(TestLake.DB, "copy");
     Table registered = catalog.registerTable(copy, genuine);
@@ -529,8 +513,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
   /** On Hadoop the table would be signed for its new folder, whatever the file says by then. */
   @Test
   void aFileThatIsExchangedWhileItIsRegisteredIsNotSigned() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     String genuine = metadata(table).metadataFileLocation();
     TableIdentifier copy = TableIdentifier.of(TestLake.DB, "copy");
     try (EncryptedCatalog raced =
@@ -582,8 +565,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void aRefusedRegistrationLeavesWhatIsInTheFolder() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     Path backup = folder.resolve("backup/" + file(table).getFileName());
     Files.createDirectories(backup.getParent());
     Files.copy(file(table), backup);
@@ -622,8 +604,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
 
   @Test
   void checkingCostsNoCallOfTheKms() throws IOException {
-    Table table = create("t");
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create("t"), 1);
     EncryptedCatalog session = lake.open(Map.of());
     assertThat(TestLake.ids(session.loadTable(T))).containsExactly(1L);
     assertThat(session.context().kms().metrics().snapshot().get("unwrap_calls")).hasToString("1");

@@ -23,6 +23,7 @@ import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.PlainKms;
 import io.icebergcrypto.testing.TestLake;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -47,7 +48,6 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.inmemory.InMemoryFileIO;
 import org.apache.iceberg.io.InputFile;
@@ -64,8 +64,7 @@ class MetadataSignaturesTest extends LakeFixture {
   // ---- helpers
 
   private Table table(Map<String, String> properties) {
-    Table table = TestLake.createTable(catalog, "t", properties);
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", properties), 1);
     return table;
   }
 
@@ -475,26 +474,14 @@ class MetadataSignaturesTest extends LakeFixture {
   // ---- master keys that do not tell who wrapped
 
   /** A KMS of somebody's own, that says nothing of its wrapping. */
-  public static class Silent implements KeyManagementClient {
+  public static class Silent extends PlainKms {
     private static final long serialVersionUID = 1L;
     static final AtomicInteger CALLS = new AtomicInteger();
 
     @Override
     public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
       CALLS.incrementAndGet();
-      return ByteBuffer.allocate(1 + key.remaining()).put((byte) 1).put(key.duplicate()).flip();
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      byte[] bytes = new byte[wrappedKey.remaining()];
-      wrappedKey.duplicate().get(bytes);
-      return ByteBuffer.wrap(bytes, 1, bytes.length - 1).slice();
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {
-      // nothing to set
+      return super.wrapKey(key, wrappingKeyId);
     }
   }
 
@@ -535,8 +522,7 @@ class MetadataSignaturesTest extends LakeFixture {
       assertThat(Silent.CALLS).as("nothing was asked").hasValue(0);
       assertThat(required.tableExists(T)).isFalse();
 
-      Table table = TestLake.createTable(unsigned, "t", Map.of());
-      TestLake.append(table, 1);
+      Table table = TestLake.append(TestLake.createTable(unsigned, "t", Map.of()), 1);
       assertThat(status(table))
           .isEqualTo(new MetadataAuthentication(false, "the catalog has " + off + "=off"));
       Table loaded = required.loadTable(T);
@@ -561,8 +547,7 @@ class MetadataSignaturesTest extends LakeFixture {
     String declared = "encryption.kms.authenticated-wrapping";
     try (EncryptedCatalog said = with(Silent.class, declared, "true");
         EncryptedCatalog knows = with(Telling.class)) {
-      Table table = TestLake.createTable(said, "t", Map.of());
-      TestLake.append(table, 1);
+      Table table = TestLake.append(TestLake.createTable(said, "t", Map.of()), 1);
       assertThat(TestLake.ids(knows.loadTable(T))).containsExactly(1L);
       assertThat(status(knows.loadTable(T)).authenticated()).isTrue();
       assertThatThrownBy(

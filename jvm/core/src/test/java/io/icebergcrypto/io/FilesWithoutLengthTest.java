@@ -7,6 +7,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.io.checked.StoredInput;
+import io.icebergcrypto.testing.NoKms;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;

@@ -3,6 +3,7 @@ package io.icebergcrypto.io;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.NoKms;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;

@@ -91,8 +91,7 @@ class StorageRequestsTest {
     try (CloseableCatalog catalog = open(true, Map.of("io.manifest.cache-enabled", "true"))) {
       Backend.HIVE.empty(catalog.catalog);
       ((SupportsNamespaces) catalog.catalog).createNamespace(TestLake.DB);
-      Table table = TestLake.createTable(catalog.catalog, "cached", V3);
-      TestLake.append(table, 1);
+      Table table = TestLake.append(TestLake.createTable(catalog.catalog, "cached", V3), 1);
       assertThat(TestLake.ids(table)).containsExactly(1L);
       CountingFileIO.reset();
       assertThat(TestLake.ids(table)).containsExactly(1L);

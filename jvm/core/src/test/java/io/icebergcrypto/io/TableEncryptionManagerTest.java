@@ -4,14 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.google.gson.Gson;
-import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.metadata.KeyEntries;
 import io.icebergcrypto.metadata.KeyedFile;
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
+import io.icebergcrypto.testing.PlainKms;
 import java.io.IOException;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -32,6 +28,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager.FileEncryptionKeys;
 import org.apache.iceberg.inmemory.InMemoryOutputFile;
+import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.Test;
 
 /** What a manager learns and forgets, while others use it. */
@@ -134,18 +131,11 @@ class TableEncryptionManagerTest {
   void thousandsOfKeysTravelAsBytesAndNotAsObjects() throws IOException, ClassNotFoundException {
     List<EncryptedKey> keys = lists(2000);
     keys.add(new BaseEncryptedKey("other", ByteBuffer.allocate(3), null, Map.of("ä", "")));
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-      out.writeObject(manager(keys));
-    }
-
-    assertThat(bytes.toString(StandardCharsets.ISO_8859_1)).doesNotContain("BaseEncryptedKey");
-    try (ObjectInputStream in =
-        new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
-      TableEncryptionManager arrived = (TableEncryptionManager) in.readObject();
-      assertThat(texts(arrived)).isEqualTo(texts(manager(keys)));
-      assertThat(arrived.decryptKeyMetadata(list(keys.get(2000).keyId())).remaining()).isPositive();
-    }
+    byte[] bytes = SerializationUtil.serializeToBytes(manager(keys));
+    assertThat(new String(bytes, StandardCharsets.ISO_8859_1)).doesNotContain("BaseEncryptedKey");
+    TableEncryptionManager arrived = SerializationUtil.deserializeFromBytes(bytes);
+    assertThat(texts(arrived)).isEqualTo(texts(manager(keys)));
+    assertThat(arrived.decryptKeyMetadata(list(keys.get(2000).keyId())).remaining()).isPositive();
   }
 
   /** An entry that counts how often it is asked for anything. */
@@ -330,22 +320,14 @@ class TableEncryptionManagerTest {
     return new KeyedFile("file:/t/snap-1.avro", keyId);
   }
 
-  /** Wraps a key as it is. */
-  private static class OpenKms implements KeyManagementClient {
+  /** Counts. */
+  private static class OpenKms extends PlainKms {
     private static final long serialVersionUID = 1L;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      return ByteBuffer.wrap(KeyCache.copyOf(key)); // who made the key overwrites it
-    }
 
     @Override
     public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
       UNWRAPPED.incrementAndGet();
-      return wrappedKey.duplicate();
+      return super.unwrapKey(wrappedKey, wrappingKeyId);
     }
-
-    @Override
-    public void initialize(Map<String, String> properties) {}
   }
 }

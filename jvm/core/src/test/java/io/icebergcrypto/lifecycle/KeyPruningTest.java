@@ -37,8 +37,7 @@ class KeyPruningTest extends LakeFixture {
   /** A table whose metadata holds nothing else that grows. */
   private Table create() {
     Map<String, String> oneFile = Map.of("write.metadata.previous-versions-max", "1");
-    Table table = TestLake.createTable(catalog, "t", oneFile);
-    TestLake.append(table, 0);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", oneFile), 0);
     return table;
   }
 
@@ -136,7 +135,6 @@ class KeyPruningTest extends LakeFixture {
     catalog.createTable(plain, TestLake.SCHEMA);
     assertThatThrownBy(() -> KeyPruning.run(catalog, plain, false))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("lake.db.plain")
-        .hasMessageContaining("is not encrypted");
+        .hasMessageContainingAll("lake.db.plain", "is not encrypted");
   }
 }

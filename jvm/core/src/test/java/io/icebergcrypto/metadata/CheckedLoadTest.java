@@ -164,8 +164,7 @@ class CheckedLoadTest {
   @Test
   void aChangedFileIsRefusedSoon() throws Exception {
     EncryptedCatalog catalog = open(Backend.HIVE.conf(folder));
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     Path file = TestLake.path(TestLake.metadata(table).metadataFileLocation());
     String genuine = Files.readString(file);
     Files.deleteIfExists(file.resolveSibling("." + file.getFileName() + ".crc"));

@@ -2,11 +2,9 @@ package io.icebergcrypto.testing;
 
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import java.nio.ByteBuffer;
-import java.util.Map;
-import org.apache.iceberg.encryption.KeyManagementClient;
 
 /** A KMS that does nothing but fail. */
-public abstract class FailingKms implements KeyManagementClient, AuthenticatedWrapping {
+public abstract class FailingKms extends PlainKms implements AuthenticatedWrapping {
   private static final long serialVersionUID = 1L;
 
   /** What each call raises. */
@@ -25,10 +23,5 @@ public abstract class FailingKms implements KeyManagementClient, AuthenticatedWr
   @Override
   public boolean authenticatesWrapping(String wrappingKeyId) {
     return true;
-  }
-
-  @Override
-  public void initialize(Map<String, String> properties) {
-    // nothing to set
   }
 }

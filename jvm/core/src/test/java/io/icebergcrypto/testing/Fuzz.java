@@ -9,7 +9,6 @@ import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -32,53 +31,18 @@ public final class Fuzz {
   private static final long MOST_BYTES = 64L << 20;
 
   private static final int[] NUMBERS = {
-    0,
-    1,
-    -1,
-    7,
-    8,
-    27,
-    28,
-    29,
-    32,
-    33,
-    36,
-    44,
-    127,
-    128,
-    255,
-    256,
-    4095,
-    4096,
-    4097,
-    1 << 20,
-    64 << 20,
-    Integer.MAX_VALUE,
-    Integer.MIN_VALUE
+    0, 1, -1, 7, 8, 27, 28, 29,
+    32, 33, 36, 44, 127, 128, 255, 256,
+    4095, 4096, 4097, 1 << 20, 64 << 20, Integer.MAX_VALUE, Integer.MIN_VALUE
   };
 
   /** What turns up in text that breaks readers of it. */
-  private static final List<String> WORDS =
-      List.of(
-          "",
-          "null",
-          "-1",
-          "1e99999",
-          "99999999999999999999",
-          "[]",
-          "{}",
-          "[[[[[[[[",
-          "\"\"",
-          "\n",
-          "\r\n  hint: ",
-          "\u0000",
-          "\ud800",
-          "%s%n",
-          "$1\\",
-          "/../",
-          "//",
-          "http://[::1",
-          "a".repeat(5000));
+  private static final String[] WORDS = {
+    "", "null", "-1", "1e99999", "99999999999999999999",
+    "[]", "{}", "[[[[[[[[", "\"\"", "\n",
+    "\r\n  hint: ", "\u0000", "\ud800", "%s%n", "$1\\",
+    "/../", "//", "http://[::1", "a".repeat(5000)
+  };
 
   /** A parser under test. */
   @FunctionalInterface
@@ -226,7 +190,7 @@ public final class Fuzz {
       int at = random.nextInt(result.length() + 1);
       if (random.nextBoolean()) {
         int end = Math.min(result.length(), at + random.nextInt(12));
-        String word = WORDS.get(random.nextInt(WORDS.size()));
+        String word = WORDS[random.nextInt(WORDS.length)];
         result = result.substring(0, at) + word + result.substring(end);
       } else {
         result = new String(mutate(result.getBytes(ISO_8859_1)), ISO_8859_1);

@@ -7,7 +7,6 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Map;
 
 /** ministack, which imitates S3 and S3 Tables, in a process of its own that ends with this JVM. */
@@ -41,23 +40,15 @@ public final class MinistackServer {
     int port = ServerProcess.freePort();
     Path root = Path.of(System.getProperty("iceberg.crypto.root"));
     Path folder = Files.createTempDirectory("iceberg-crypto-ministack");
-    ProcessBuilder builder =
-        new ProcessBuilder(List.of(root.resolve(".venv/bin/ministack").toString()))
-            .redirectErrorStream(true)
-            .redirectOutput(folder.resolve("log").toFile());
-    builder
-        .environment()
-        .putAll(
-            Map.of(
-                "BIND_HOST", "127.0.0.1",
-                "GATEWAY_PORT", String.valueOf(port),
-                "SERVICES", "s3,s3tables",
-                "IOT_MTLS_ENABLED", "0", // it would listen on every address
-                "TMPDIR", folder.toString()));
-    Process process = builder.start();
-    Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
-    ServerProcess.awaitPort(port);
-    return "http://127.0.0.1:" + port;
+    Map<String, String> environment =
+        Map.of(
+            "BIND_HOST", "127.0.0.1",
+            "GATEWAY_PORT", String.valueOf(port),
+            "SERVICES", "s3,s3tables",
+            "IOT_MTLS_ENABLED", "0", // it would listen on every address
+            "TMPDIR", folder.toString());
+    String program = root.resolve(".venv/bin/ministack").toString();
+    return ServerProcess.listening(port, folder.resolve("log"), environment, program);
   }
 
   /** The list of the objects in the tables' bucket, as S3 gives it. */

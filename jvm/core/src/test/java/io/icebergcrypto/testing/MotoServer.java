@@ -3,7 +3,7 @@ package io.icebergcrypto.testing;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
+import java.util.Map;
 
 /**
  * moto, which imitates AWS, in a process of its own. One serves all tests of a JVM and ends with
@@ -19,23 +19,13 @@ public final class MotoServer {
     if (uri == null) {
       int port = ServerProcess.freePort();
       Path root = Path.of(System.getProperty("iceberg.crypto.root"));
-      Process process =
-          new ProcessBuilder(
-                  List.of(
-                      root.resolve(".venv/bin/moto_server").toString(),
-                      "-H",
-                      "127.0.0.1",
-                      "-p",
-                      String.valueOf(port)))
-              .redirectErrorStream(true)
-              .redirectOutput(Files.createTempFile("iceberg-crypto-moto", ".log").toFile())
-              .start();
-      Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
-      ServerProcess.awaitPort(port);
+      String program = root.resolve(".venv/bin/moto_server").toString();
+      String[] command = {program, "-H", "127.0.0.1", "-p", String.valueOf(port)};
+      Path log = Files.createTempFile("iceberg-crypto-moto", ".log");
+      uri = ServerProcess.listening(port, log, Map.of(), command);
       // the SDK's default chain finds them
       System.setProperty("aws.accessKeyId", "AKIAONLYFORTESTS0001");
       System.setProperty("aws.secretAccessKey", "aws-secret-only-for-tests");
-      uri = "http://127.0.0.1:" + port;
     }
 
     return uri;

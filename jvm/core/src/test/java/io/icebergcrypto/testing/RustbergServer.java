@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
+import java.util.Map;
 
 /** Rustberg, a REST catalog on iceberg-rust, in a process of its own that ends with this JVM. */
 public final class RustbergServer {
@@ -32,22 +32,17 @@ public final class RustbergServer {
     Path program = program();
     Tested.server("REST: Rustberg", program.getFileName().toString().replace("rustberg-", ""));
     int port = ServerProcess.freePort();
-    Process process =
-        new ProcessBuilder(
-                List.of(
-                    program.toString(),
-                    "--dev",
-                    "--no-auth",
-                    "--insecure-http",
-                    "--host=127.0.0.1",
-                    "--port=" + port,
-                    "--catalog-url=memory://",
-                    "--warehouse=" + warehouse.toUri()))
-            .redirectErrorStream(true)
-            .redirectOutput(Files.createTempFile("iceberg-crypto-rustberg", ".log").toFile())
-            .start();
-    Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
-    ServerProcess.awaitPort(port);
-    return "http://127.0.0.1:" + port;
+    return ServerProcess.listening(
+        port,
+        Files.createTempFile("iceberg-crypto-rustberg", ".log"),
+        Map.of(),
+        program.toString(),
+        "--dev",
+        "--no-auth",
+        "--insecure-http",
+        "--host=127.0.0.1",
+        "--port=" + port,
+        "--catalog-url=memory://",
+        "--warehouse=" + warehouse.toUri());
   }
 }

@@ -12,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
@@ -61,6 +62,22 @@ record ServerProcess(Process process, int port) {
     }
 
     return new ServerProcess(process, Integer.parseInt(line.substring("PORT ".length())));
+  }
+
+  /**
+   * Starts another program, which ends with this JVM.
+   *
+   * @return where it listens, once it does
+   */
+  static String listening(int port, Path log, Map<String, String> environment, String... command)
+      throws IOException {
+    ProcessBuilder builder =
+        new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile());
+    builder.environment().putAll(environment);
+    Process process = builder.start();
+    Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+    awaitPort(port);
+    return "http://127.0.0.1:" + port;
   }
 
   /** A port of 127.0.0.1 on which nobody listens. */

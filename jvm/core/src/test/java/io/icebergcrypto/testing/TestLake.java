@@ -171,9 +171,10 @@ public final class TestLake {
     return OutputFileFactory.builderFor(table, 1, System.nanoTime()).format(format).build();
   }
 
-  /** Writes and commits one data file with these ids. */
-  public static void append(Table table, long... ids) {
+  /** Writes and commits one data file with these ids; the table. */
+  public static Table append(Table table, long... ids) {
     table.newAppend().appendFile(write(table, ids)).commit();
+    return table;
   }
 
   /** The ids in the table. */

@@ -3,13 +3,11 @@ package io.icebergcrypto.testing;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
-import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import org.apache.iceberg.encryption.KeyManagementClient;
 
 /** A double of a KMS: it wraps without a secret, and fails or lies when it is told to. */
-public final class XorKms implements KeyManagementClient {
+public class XorKms extends PlainKms {
   private static final long serialVersionUID = 1L;
 
   /** A key that is none of what anybody wrapped. */
@@ -63,10 +61,5 @@ public final class XorKms implements KeyManagementClient {
 
     byte[] wrong = WRONG.poll();
     return wrong == null ? wrapKey(wrappedKey, wrappingKeyId) : ByteBuffer.wrap(wrong);
-  }
-
-  @Override
-  public void initialize(Map<String, String> properties) {
-    // nothing to set
   }
 }

@@ -25,12 +25,8 @@ import io.icebergcrypto.testing.KeystoreDouble;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
 import java.io.IOException;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.List;
@@ -43,6 +39,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -79,8 +76,7 @@ class ValueKeyTableTest extends LakeFixture {
   void aKeyLivesAsLongAsItsTable() throws Exception {
     assertThatThrownBy(() -> values().encrypt("a", VALUE, NONE))
         .isInstanceOf(KeyNotFoundException.class)
-        .hasMessageContaining("Catalog lake has no value key 'a'")
-        .hasMessageContaining("create_value_key");
+        .hasMessageContainingAll("Catalog lake has no value key 'a'", "create_value_key");
     keys().create("a", "k1");
     keys().create("b", "k2");
     byte[] old = values().encrypt("a", VALUE, NONE);
@@ -149,9 +145,7 @@ class ValueKeyTableTest extends LakeFixture {
       values.encrypt("a", VALUE, NONE);
       assertThatThrownBy(() -> values.decrypt("b", value, NONE))
           .isInstanceOf(AccessDeniedException.class)
-          .hasMessageContaining("Value key 'b'")
-          .hasMessageContaining("'k2'")
-          .hasMessageContaining("allowed-key-ids");
+          .hasMessageContainingAll("Value key 'b'", "'k2'", "allowed-key-ids");
       assertThat(values.tryDecrypt("b", value, NONE)).isNull();
     }
   }
@@ -177,8 +171,7 @@ class ValueKeyTableTest extends LakeFixture {
     set(a, b); // another client
     assertThatThrownBy(() -> values().encrypt("a", VALUE, NONE))
         .isInstanceOf(BadWrappedKeyException.class)
-        .hasMessageContaining("value key 'a'")
-        .hasMessageContaining("does not fit its check value, twice");
+        .hasMessageContainingAll("value key 'a'", "does not fit its check value, twice");
     set(a, before.replace("\"k1\"", "\"k2\""));
     assertThatThrownBy(() -> values().decrypt("a", value, NONE))
         .isInstanceOf(IcebergCryptoException.class)
@@ -233,8 +226,7 @@ class ValueKeyTableTest extends LakeFixture {
     for (String name : List.of(a, junk)) {
       assertThatThrownBy(() -> catalog.loadTable(KEYS).updateProperties().set(name, "{}").commit())
           .isInstanceOf(InvalidConfigurationException.class)
-          .hasMessageContaining("Table lake.db.keys: property " + name)
-          .hasMessageContaining("drop_value_key");
+          .hasMessageContainingAll("Table lake.db.keys: property " + name, "drop_value_key");
     }
 
     if (backend == Backend.REST) { // no signature
@@ -310,8 +302,7 @@ class ValueKeyTableTest extends LakeFixture {
           .containsExactly(tuple(KeyEntry.Kind.MASTER, "k2"), tuple(KeyEntry.Kind.VALUE, "b"));
       assertThatThrownBy(() -> MasterKeyRotation.run(fresh, KEYS, null, false))
           .isInstanceOf(KeyNotFoundException.class)
-          .hasMessageContaining("lake.db.keys")
-          .hasMessageContaining("value key 'b', which master key 'k2' wrapped")
+          .hasMessageContainingAll("lake.db.keys", "value key 'b', which master key 'k2' wrapped")
           .hasMessageContaining("new_key_id => 'k1'");
       assertThat(MasterKeyRotation.run(fresh, KEYS, "k1", false).valueKeysLeft())
           .isEqualTo("b (k2)");
@@ -345,14 +336,11 @@ class ValueKeyTableTest extends LakeFixture {
     String first = version(0);
     assertThatThrownBy(() -> keys().drop("a", first, false))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("nothing was dropped")
-        .hasMessageContaining("hash_value of this key would fail")
-        .hasMessageContaining("confirm => true")
-        .hasMessageContaining("'" + first.toUpperCase(Locale.ROOT) + "'");
+        .hasMessageContainingAll("nothing was dropped", "hash_value of this key would fail")
+        .hasMessageContainingAll("confirm => true", "'" + first.toUpperCase(Locale.ROOT) + "'");
     assertThatThrownBy(() -> keys().drop("a", "12", true))
         .isInstanceOf(KeyNotFoundException.class)
-        .hasMessageContaining("no version '12'")
-        .hasMessageContaining(first);
+        .hasMessageContainingAll("no version '12'", first);
     assertThatThrownBy(() -> keys().drop("b", first, true))
         .isInstanceOf(KeyNotFoundException.class);
     assertThat(values().decrypt("a", old, NONE)).isEqualTo(VALUE);
@@ -364,8 +352,7 @@ class ValueKeyTableTest extends LakeFixture {
     ValueEncryption after = values();
     assertThatThrownBy(() -> after.decrypt("a", old, NONE))
         .isInstanceOf(KeyNotFoundException.class)
-        .hasMessageContaining("version " + first)
-        .hasMessageContaining("was dropped");
+        .hasMessageContainingAll("version " + first, "was dropped");
     assertThat(after.tryDecrypt("a", old, NONE)).isNull();
     assertThat(after.tryDecrypt("a", value, NONE)).isEqualTo(VALUE);
     assertThatThrownBy(() -> after.hash("a", VALUE))
@@ -390,8 +377,7 @@ class ValueKeyTableTest extends LakeFixture {
       assertThatThrownBy(() -> MasterKeyRotation.run(wrong, KEYS, "k2", false))
           .isInstanceOf(BadWrappedKeyException.class)
           .hasMessageContaining("Table lake.db.keys: value key 'a', which master key 'k1' wrapped")
-          .hasMessageContaining("does not fit its check value, twice")
-          .hasMessageContaining("Nothing was changed.");
+          .hasMessageContainingAll("does not fit its check value, twice", "Nothing was changed.");
       assertThat(EncryptionKeys.of(wrong, KEYS).keys())
           .filteredOn(found -> found.problem() != null)
           .extracting(KeyEntry::kind, KeyEntry::keyId, KeyEntry::problem)
@@ -425,8 +411,7 @@ class ValueKeyTableTest extends LakeFixture {
         Slow.ONCE_CONFUSED.set(wrapped);
         assertThatThrownBy(() -> MasterKeyRotation.run(wrong, KEYS, "k2", false))
             .isInstanceOf(BadWrappedKeyException.class)
-            .hasMessageContaining("value key 'a'")
-            .hasMessageContaining("two different keys");
+            .hasMessageContainingAll("value key 'a'", "two different keys");
       }
 
       assertThat(MasterKeyRotation.run(catalog, KEYS, "k1", false).kmsCalls())
@@ -522,8 +507,7 @@ class ValueKeyTableTest extends LakeFixture {
     catalog.createTable(KEYS, TestLake.SCHEMA);
     assertThatThrownBy(this::values)
         .isInstanceOf(TamperedException.class)
-        .hasMessageContaining("lake.db.keys")
-        .hasMessageContaining("is not encrypted");
+        .hasMessageContainingAll("lake.db.keys", "is not encrypted");
     assertThatThrownBy(() -> keys().create("a", "k1")).isInstanceOf(TamperedException.class);
   }
 
@@ -537,11 +521,10 @@ class ValueKeyTableTest extends LakeFixture {
           fresh.context().kms().metrics().unwrapCalls(); // of the table's metadata, where signed
       assertThat(driver.decrypt("a", value, NONE)).isEqualTo(VALUE);
       byte[] unwrapped = unwrapped(fresh);
-      byte[] sent = serialized(driver);
+      byte[] sent = SerializationUtil.serializeToBytes(driver);
       assertThat(new String(sent, ISO_8859_1)).doesNotContain(new String(unwrapped, ISO_8859_1));
       for (int task = 0; task < 5; task++) {
-        ValueEncryption arrived =
-            (ValueEncryption) new ObjectInputStream(new ByteArrayInputStream(sent)).readObject();
+        ValueEncryption arrived = SerializationUtil.deserializeFromBytes(sent);
         for (int row = 0; row < 10; row++) {
           assertThat(arrived.decrypt("a", value, NONE)).isEqualTo(VALUE);
         }
@@ -553,14 +536,5 @@ class ValueKeyTableTest extends LakeFixture {
   private byte[] unwrapped(EncryptedCatalog of) {
     ValueKeys keys = new ValueKeyTable(of).load();
     return keys.unwrap(keys.versions("a").get(0));
-  }
-
-  private static byte[] serialized(Object object) throws IOException {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-      out.writeObject(object);
-    }
-
-    return bytes.toByteArray();
   }
 }

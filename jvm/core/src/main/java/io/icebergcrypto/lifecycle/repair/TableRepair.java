@@ -44,7 +44,8 @@ public record TableRepair(String table, List<Finding> findings) {
    * @throws NotSupportedException when it is not encrypted, and never was
    * @throws IcebergCryptoException the refusal of the commit; nothing was changed
    */
-  public static TableRepair run(EncryptedCatalog catalog, TableIdentifier identifier, boolean confirm) {
+  public static TableRepair run(
+      EncryptedCatalog catalog, TableIdentifier identifier, boolean confirm) {
     TableDiagnosis looked = TableDiagnosis.close(catalog, identifier);
     List<Finding> found = findings(catalog, identifier, looked);
     if (confirm && found.stream().anyMatch(Finding::repairable)) {

@@ -3,13 +3,13 @@ package io.icebergcrypto.audit.diagnosis;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.diagnosis.KeyEntry.Kind;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
@@ -22,7 +22,6 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -42,18 +41,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @EnumSource(names = {"REST", "HADOOP"})
 class EncryptionKeysTest extends LakeFixture {
   private static final long DAY = 86_400_000;
-
-  /** A KMS that is down, and counts how often it is asked. */
-  public static final class Down extends FailingKms {
-    private static final long serialVersionUID = 1L;
-    private static final AtomicInteger CALLS = new AtomicInteger();
-
-    @Override
-    protected RuntimeException failure() {
-      CALLS.incrementAndGet();
-      return new KmsUnavailableException("no answer", "Wait.");
-    }
-  }
 
   /** A KMS with an RSA key, of which this process has only the public half. */
   public static final class Asymmetric extends FailingKms {
@@ -252,10 +239,10 @@ class EncryptionKeysTest extends LakeFixture {
   @Test
   void aKmsThatIsDownIsAskedForOneKeyAndTheRowsCome() throws IOException {
     create(3);
-    try (EncryptedCatalog down = withKms(Down.class)) {
-      Down.CALLS.set(0);
+    try (EncryptedCatalog down = withKms(DownKms.class)) {
+      DownKms.CALLS.set(0);
       EncryptionKeys keys = EncryptionKeys.of(down, T);
-      assertThat(Down.CALLS.get()).as("one call, and its retries").isEqualTo(5);
+      assertThat(DownKms.CALLS.get()).as("one call, and its retries").isEqualTo(5);
       assertThat(keys.kmsCalls()).isEqualTo(1);
       assertThat(keys.kmsProblem()).contains("no answer");
       assertThat(keys.keys()).hasSize(5);
@@ -337,8 +324,7 @@ class EncryptionKeysTest extends LakeFixture {
     create(1);
     assertThatThrownBy(() -> EncryptionKeys.of(catalog, TableIdentifier.of(TestLake.DB, "plain")))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("lake.db.plain")
-        .hasMessageContaining("is not encrypted");
+        .hasMessageContainingAll("lake.db.plain", "is not encrypted");
     assertThatThrownBy(() -> EncryptionKeys.of(catalog, TableIdentifier.parse("db.t.files")))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("without the name of a metadata table");

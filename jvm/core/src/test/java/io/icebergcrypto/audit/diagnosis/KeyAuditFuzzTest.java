@@ -9,6 +9,7 @@ import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.PlainKms;
 import io.icebergcrypto.testing.TestLake;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
@@ -25,42 +26,20 @@ import org.apache.iceberg.StaticTableOperations;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.inmemory.InMemoryFileIO;
-import org.apache.iceberg.util.ByteBuffers;
 import org.junit.jupiter.api.Test;
 
 /**
  * The keys of metadata that an attacker wrote: any ids, any bytes, keys that encrypt each other.
  */
 class KeyAuditFuzzTest {
-  /** Unwraps what "wraps" by nothing at all. */
-  public static final class NoWrapping implements KeyManagementClient {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      return key.duplicate();
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrapped, String wrappingKeyId) {
-      return ByteBuffers.copy(wrapped);
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {
-      // nothing to set
-    }
-  }
-
   private static final String[] IDS = {"k1", "k2", "a", "b", "c", "", "a\u0000\n[red]"};
   private static final String[] TIMES = {"0", "-1", "1700000000000", "99999999999999", "then", ""};
 
   @Test
   void hostileKeys() throws Exception {
     try (CachingKmsClient client =
-        KmsClients.create(Map.of("encryption.kms-impl", NoWrapping.class.getName()))) {
+        KmsClients.create(Map.of("encryption.kms-impl", PlainKms.class.getName()))) {
       Fuzz.run(
           10,
           round -> {

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import io.icebergcrypto.format.Ags1Layout;
-import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.Fuzz;
+import io.icebergcrypto.testing.NoKms;
 import java.io.EOFException;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -38,16 +38,6 @@ class StreamsTest {
   private final InMemoryOutputFile target = new InMemoryOutputFile("s3://bucket/db/t/file");
   private final NativeEncryptionOutputFile file = iceberg.encrypt(target);
   private final Random random = new Random(Fuzz.SEED);
-
-  /** Files' keys need no KMS. */
-  private static final class NoKms extends FailingKms {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    protected RuntimeException failure() {
-      throw new AssertionError("a call of the KMS");
-    }
-  }
 
   private byte[] plaintext(int length) {
     byte[] bytes = new byte[length];

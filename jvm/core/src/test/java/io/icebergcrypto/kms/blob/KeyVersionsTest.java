@@ -42,8 +42,7 @@ class KeyVersionsTest {
     assertThat(KeyVersions.isKeyId(name)).isFalse();
     assertThatThrownBy(() -> KeyVersions.requireKeyId(name, "keystore x"))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("'" + name + "'")
-        .hasMessageContaining("keystore x");
+        .hasMessageContainingAll("'" + name + "'", "keystore x");
   }
 
   @ParameterizedTest

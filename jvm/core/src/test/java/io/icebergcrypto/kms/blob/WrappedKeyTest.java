@@ -39,8 +39,7 @@ class WrappedKeyTest {
     assertThatThrownBy(() -> WrappedKey.parse(blob, "keystore", "sales"))
         .isInstanceOf(BadWrappedKeyException.class)
         .hasMessageContaining("'sales' was wrapped by KMS type 'vault'")
-        .hasMessageContaining("this catalog's KMS is keystore")
-        .hasMessageContaining("hint: ");
+        .hasMessageContainingAll("this catalog's KMS is keystore", "hint: ");
     assertThatThrownBy(() -> WrappedKey.refuseHeader(blob, "aws", "sales"))
         .isInstanceOf(BadWrappedKeyException.class)
         .hasMessageContaining("'vault'");
@@ -54,8 +53,7 @@ class WrappedKeyTest {
     for (String kms : new String[] {"vault", "keystore"}) {
       assertThatThrownBy(() -> WrappedKey.parse(ByteBuffer.wrap(later), kms, "k"))
           .isInstanceOf(NotSupportedException.class)
-          .hasMessageContaining("layout 2")
-          .hasMessageContaining("update the jar");
+          .hasMessageContainingAll("layout 2", "update the jar");
     }
     assertThatThrownBy(() -> WrappedKey.refuseHeader(ByteBuffer.wrap(later), "aws", "k"))
         .isInstanceOf(NotSupportedException.class);

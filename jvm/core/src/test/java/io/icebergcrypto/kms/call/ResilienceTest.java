@@ -10,6 +10,7 @@ import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.testing.PlainKms;
 import java.io.InterruptedIOException;
 import java.net.ConnectException;
 import java.net.SocketTimeoutException;
@@ -26,16 +27,16 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class ResilienceTest {
   private static final AtomicInteger CALLS = new AtomicInteger();
   private static volatile Supplier<ByteBuffer> answer;
+  private static volatile boolean interrupted;
 
   /** A double of a KMS that answers as told. */
-  public static final class ScriptedKms implements KeyManagementClient {
+  public static final class ScriptedKms extends PlainKms {
     private static final long serialVersionUID = 1L;
 
     @Override
@@ -50,38 +51,30 @@ class ResilienceTest {
     }
 
     @Override
-    public void initialize(Map<String, String> properties) {}
-
-    @Override
     public String toString() {
       return "scripted KMS";
     }
   }
 
   /** A double of a KMS that logs in at once, with a token that no header may have. */
-  public static final class NoStart implements KeyManagementClient {
+  public static final class NoStart extends PlainKms {
     private static final long serialVersionUID = 1L;
 
     @Override
     public void initialize(Map<String, String> properties) {
       throw new IllegalArgumentException("invalid header value: s.secret");
     }
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      throw new AssertionError("it did not start");
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      throw new AssertionError("it did not start");
-    }
   }
 
   @BeforeEach
   void reset() {
     CALLS.set(0);
-    answer = () -> ByteBuffer.wrap(new byte[16]);
+    interrupted = false;
+    answer = ResilienceTest::key;
+  }
+
+  private static ByteBuffer key() {
+    return ByteBuffer.wrap(new byte[16]);
   }
 
   private static CachingKmsClient client(String... more) {
@@ -104,13 +97,37 @@ class ResilienceTest {
   }
 
   private static void failFirst(int failures) {
-    answer =
-        () -> {
-          if (CALLS.get() <= failures) {
-            throw down();
-          }
-          return ByteBuffer.wrap(new byte[16]);
-        };
+    answer = () -> CALLS.get() <= failures ? failed(down()) : key();
+  }
+
+  private static void failWith(RuntimeException error) {
+    answer = () -> failed(error);
+  }
+
+  private static ByteBuffer failed(RuntimeException error) {
+    throw error;
+  }
+
+  /** A call that waits long, and is the first one. */
+  private static ByteBuffer interrupted() {
+    try {
+      Thread.sleep(60_000);
+      return key();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      interrupted = true;
+      throw down();
+    }
+  }
+
+  private static void awaitCall() {
+    while (CALLS.get() == 0) {
+      sleep(5);
+    }
+  }
+
+  private static ByteBuffer unwrap(CachingKmsClient client, String key) {
+    return client.unwrapKey(ByteBuffer.wrap(new byte[1]), key);
   }
 
   @Test
@@ -136,10 +153,7 @@ class ResilienceTest {
 
   @Test
   void aRefusalIsNotAskedAgain() {
-    answer =
-        () -> {
-          throw new AccessDeniedException("no", "ask your administrator");
-        };
+    failWith(new AccessDeniedException("no", "ask your administrator"));
     CachingKmsClient client = client();
     for (int i = 0; i < 20; i++) {
       assertThatThrownBy(() -> unwrap(client)).isInstanceOf(AccessDeniedException.class);
@@ -150,13 +164,13 @@ class ResilienceTest {
 
   @Test
   void anotherClientsNetworkErrorIsTransientAndOthersAreNot() {
+    Exception transientError = new SocketTimeoutException("read");
     answer =
-        () -> {
-          if (CALLS.get() == 1) {
-            throw new IllegalStateException("sdk", new SocketTimeoutException("read"));
-          }
-          throw new IllegalStateException("broken");
-        };
+        () ->
+            failed(
+                CALLS.get() == 1
+                    ? new IllegalStateException("sdk", transientError)
+                    : new IllegalStateException("broken"));
     assertThatThrownBy(() -> unwrap(client()))
         .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining("scripted KMS could not unwrap with key 'k'")
@@ -168,10 +182,8 @@ class ResilienceTest {
   void aHangingCallEndsAndIsMadeAgain() {
     answer =
         () -> {
-          if (CALLS.get() == 1) {
-            sleep(60_000);
-          }
-          return ByteBuffer.wrap(new byte[16]);
+          sleep(CALLS.get() == 1 ? 60_000 : 0);
+          return key();
         };
     long start = System.nanoTime();
     assertThat(unwrap(client(KmsProperties.CALL_TIMEOUT_MS, "100")).remaining()).isEqualTo(16);
@@ -230,7 +242,7 @@ class ResilienceTest {
     assertThat(CALLS).hasValue(3);
     assertThat(client.snapshot()).containsEntry("keys_left_alone", 1);
 
-    answer = () -> ByteBuffer.wrap(new byte[16]);
+    answer = ResilienceTest::key;
     sleep(450);
     assertThat(unwrap(client).remaining()).isEqualTo(16);
     assertThat(client.snapshot()).containsEntry("keys_left_alone", 0);
@@ -248,7 +260,7 @@ class ResilienceTest {
     for (int i = 0; i < 2; i++) {
       assertThatThrownBy(() -> unwrap(client)).hasMessageContaining("cannot be reached");
     }
-    answer = () -> ByteBuffer.wrap(new byte[16]);
+    answer = ResilienceTest::key;
     assertThatThrownBy(() -> unwrap(client))
         .isInstanceOf(KmsUnavailableException.class)
         .hasMessageContaining("was not asked for key 'k': the last 2 calls for it failed");
@@ -266,15 +278,11 @@ class ResilienceTest {
             KmsProperties.RETRY_MAX_ATTEMPTS, "1",
             KmsProperties.BREAKER_FAILURES, "3",
             KmsProperties.BREAKER_DELAY_MS, "400");
-    answer =
-        () -> {
-          throw new KmsUnavailableException("down", "wait", new ConnectException());
-        };
+    failWith(new KmsUnavailableException("down", "wait", new ConnectException()));
     for (String key : List.of("a", "b", "c")) {
-      assertThatThrownBy(() -> client.unwrapKey(ByteBuffer.wrap(new byte[1]), key))
-          .hasMessageContaining("down");
+      assertThatThrownBy(() -> unwrap(client, key)).hasMessageContaining("down");
     }
-    assertThatThrownBy(() -> client.unwrapKey(ByteBuffer.wrap(new byte[1]), "d"))
+    assertThatThrownBy(() -> unwrap(client, "d"))
         .isInstanceOf(KmsUnavailableException.class)
         .hasMessageContaining("scripted KMS was not asked for key 'd': its last 3 calls found no")
         .hasMessageContaining("Keys in the cache are still served.");
@@ -283,8 +291,8 @@ class ResilienceTest {
 
     sleep(450);
     for (String key : List.of("d", "a")) { // the first is the one trial, and lets go on
-      answer = () -> ByteBuffer.wrap(new byte[16]);
-      assertThat(client.unwrapKey(ByteBuffer.wrap(new byte[1]), key).remaining()).isEqualTo(16);
+      answer = ResilienceTest::key;
+      assertThat(unwrap(client, key).remaining()).isEqualTo(16);
     }
     assertThat(client.snapshot()).containsEntry("circuit", "closed");
   }
@@ -303,8 +311,7 @@ class ResilienceTest {
               "dropped", "wait", new HttpConnectTimeoutException("no route"));
         };
     for (String key : List.of("a", "b")) {
-      assertThatThrownBy(() -> client.unwrapKey(ByteBuffer.wrap(new byte[1]), key))
-          .hasMessageContaining("900 ms in all");
+      assertThatThrownBy(() -> unwrap(client, key)).hasMessageContaining("900 ms in all");
     }
     assertThat(client.snapshot()).containsEntry("circuit", "open");
   }
@@ -312,13 +319,9 @@ class ResilienceTest {
   @Test
   void aHeadersValueIsNotToldByAnyClient() {
     String token = "s.secret\nline";
-    answer =
-        () -> {
-          throw new IllegalStateException(
-              "sdk: " + token,
-              new IllegalArgumentException(
-                  "Illegal character(s) in message header value: " + token));
-        };
+    Exception told =
+        new IllegalArgumentException("Illegal character(s) in message header value: " + token);
+    failWith(new IllegalStateException("sdk: " + token, told));
     assertThatThrownBy(() -> unwrap(client()))
         .isInstanceOf(LoginFailedException.class)
         .hasMessageContaining("scripted KMS")
@@ -342,14 +345,9 @@ class ResilienceTest {
             new HttpTimeoutException("no answer"),
             new InterruptedIOException());
     for (int i = 0; i < 8; i++) {
-      Throwable cause = causes.get(i % causes.size());
-      answer =
-          () -> {
-            throw new KmsUnavailableException("slow", "wait", cause);
-          };
+      failWith(new KmsUnavailableException("slow", "wait", causes.get(i % causes.size())));
       String key = "k" + i;
-      assertThatThrownBy(() -> client.unwrapKey(ByteBuffer.wrap(new byte[1]), key))
-          .hasMessageContaining("slow");
+      assertThatThrownBy(() -> unwrap(client, key)).hasMessageContaining("slow");
     }
     assertThat(CALLS).hasValue(8);
     assertThat(client.snapshot()).containsEntry("circuit", "closed");
@@ -422,18 +420,7 @@ class ResilienceTest {
 
   @Test
   void aCallThatEndsByItsTimeIsMadeAgainWhateverItDoesWithTheInterrupt() {
-    answer =
-        () -> {
-          if (CALLS.get() == 1) {
-            try {
-              Thread.sleep(60_000);
-            } catch (InterruptedException e) {
-              Thread.currentThread().interrupt();
-              throw down();
-            }
-          }
-          return ByteBuffer.wrap(new byte[16]);
-        };
+    answer = () -> CALLS.get() == 1 ? interrupted() : key();
     assertThat(unwrap(client(KmsProperties.CALL_TIMEOUT_MS, "100")).remaining()).isEqualTo(16);
     assertThat(CALLS).hasValue(2);
     assertThat(Thread.interrupted()).isFalse();
@@ -441,20 +428,7 @@ class ResilienceTest {
 
   @Test
   void aCancelledTaskDoesNotFailTheOthers() throws Exception {
-    CountDownLatch cancelled = new CountDownLatch(1);
-    answer =
-        () -> {
-          if (CALLS.get() == 1) {
-            try {
-              Thread.sleep(60_000);
-            } catch (InterruptedException e) {
-              Thread.currentThread().interrupt();
-              cancelled.countDown();
-              throw down();
-            }
-          }
-          return ByteBuffer.wrap(new byte[16]);
-        };
+    answer = () -> CALLS.get() == 1 ? interrupted() : key();
     CachingKmsClient client = client(KmsProperties.CALL_TIMEOUT_MS, "60000");
     AtomicReference<Throwable> first = new AtomicReference<>();
     Thread task =
@@ -467,16 +441,14 @@ class ResilienceTest {
               }
             });
     task.start();
-    while (CALLS.get() == 0) {
-      sleep(5);
-    }
+    awaitCall();
     FutureTask<ByteBuffer> other = new FutureTask<>(() -> unwrap(client));
     new Thread(other).start();
     sleep(100); // now it waits for the first one's answer
     task.interrupt();
     assertThat(other.get(20, TimeUnit.SECONDS).remaining()).isEqualTo(16);
     task.join(20_000);
-    assertThat(cancelled.getCount()).isZero();
+    assertThat(interrupted).isTrue();
     assertThat(first.get()).isInstanceOf(KmsUnavailableException.class);
     assertThat(CALLS).hasValue(2); // the cancelled one is not made again
     assertThat(client.snapshot()).containsEntry("circuit", "closed");
@@ -492,14 +464,12 @@ class ResilienceTest {
           } catch (InterruptedException e) {
             throw new IllegalStateException(e);
           }
-          return ByteBuffer.wrap(new byte[16]);
+          return key();
         };
     CachingKmsClient client = client();
     Thread loader = new Thread(() -> unwrap(client));
     loader.start();
-    while (CALLS.get() == 0) {
-      sleep(5);
-    }
+    awaitCall();
     FutureTask<ByteBuffer> waiter = new FutureTask<>(() -> unwrap(client));
     Thread waiting = new Thread(waiter);
     waiting.start();
@@ -522,9 +492,7 @@ class ResilienceTest {
     FutureTask<ByteBuffer> work = new FutureTask<>(() -> unwrap(client));
     Thread task = new Thread(work);
     task.start();
-    while (CALLS.get() == 0) {
-      sleep(5);
-    }
+    awaitCall();
     sleep(100);
     task.interrupt();
     assertThatThrownBy(() -> work.get(10, TimeUnit.SECONDS))

@@ -4,9 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.ObjectOutputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -14,6 +12,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
+import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -77,11 +76,7 @@ class SecretSourceTest {
     Path file = secret("hush-hush", "r--------");
     SecretSource source = SecretSource.file(file.toString(), "file");
     source.read();
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-      out.writeObject(source);
-    }
-    assertThat(bytes.toString(StandardCharsets.ISO_8859_1))
+    assertThat(new String(SerializationUtil.serializeToBytes(source), StandardCharsets.ISO_8859_1))
         .doesNotContain("hush")
         .contains("secret");
     assertThat(source.toString()).isEqualTo("file " + file);
@@ -94,9 +89,7 @@ class SecretSourceTest {
     Path file = secret("hush-hush", mode);
     assertThatThrownBy(() -> SecretSource.file(file.toString(), "the.property").read())
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining(file.toString())
-        .hasMessageContaining("the.property")
-        .hasMessageContaining("chmod 600")
+        .hasMessageContainingAll(file.toString(), "the.property", "chmod 600")
         .message()
         .doesNotContain("hush");
     assertThatThrownBy(() -> SecretSource.file(file.toString(), "the.property").readIfThere())
@@ -143,9 +136,7 @@ class SecretSourceTest {
     Path file = secret("hush-hush", mode);
     assertThatThrownBy(() -> SecretSource.requireUnwritable(file, "THE_VARIABLE"))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining(file.toString())
-        .hasMessageContaining("THE_VARIABLE")
-        .hasMessageContaining("chmod go-w " + file);
+        .hasMessageContainingAll(file.toString(), "THE_VARIABLE", "chmod go-w " + file);
   }
 
   @ParameterizedTest
@@ -179,9 +170,7 @@ class SecretSourceTest {
     SecretSource source = SecretSource.file(file.toString(), "the.property");
     assertThatThrownBy(source::read)
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining(file.toString())
-        .hasMessageContaining("the.property")
-        .hasMessageContaining("more than one line")
+        .hasMessageContainingAll(file.toString(), "the.property", "more than one line")
         .message()
         .doesNotContain("hush");
     assertThatThrownBy(source::readIfThere).hasMessageContaining("more than one line");

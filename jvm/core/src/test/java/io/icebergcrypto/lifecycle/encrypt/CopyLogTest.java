@@ -67,8 +67,7 @@ final class CopyLogTest {
     header(1, "theirs", folder + "copy-" + UUID.randomUUID() + ".bin");
     assertThatThrownBy(() -> CopyLog.read(null, table, "k1"))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("group-000001.json says")
-        .hasMessageContaining("use no key because it is named there")
+        .hasMessageContainingAll("group-000001.json says", "use no key because it is named there")
         .hasMessageNotContaining("encrypt_table with 'theirs'");
   }
 

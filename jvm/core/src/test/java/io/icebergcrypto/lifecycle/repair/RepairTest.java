@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
@@ -21,7 +20,7 @@ import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.FailingKms;
+import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestKeystore;
@@ -64,16 +63,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"REST", "HADOOP"}) // the others: RepairOnHiveTest, test_repair.py
 class RepairTest extends LakeFixture {
-  /** A KMS that does not answer. */
-  public static final class SilentKms extends FailingKms {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    protected RuntimeException failure() {
-      return new KmsUnavailableException("no answer", "Wait.");
-    }
-  }
-
   private EncryptedCatalog usual;
 
   private EncryptedCatalog open() throws IOException {
@@ -292,8 +281,7 @@ class RepairTest extends LakeFixture {
 
   @Test
   void plaintextIsNamedAndLeft() throws IOException {
-    Table table = create(Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create(Map.of()), 1);
     long encrypted = table.currentSnapshot().snapshotId();
     Transaction replaced = openStock().buildTable(T, TestLake.SCHEMA).replaceTransaction();
     replaced.newAppend().appendFile(TestLake.write(replaced.table(), 2)).commit();
@@ -322,8 +310,7 @@ class RepairTest extends LakeFixture {
   /** What a branch or a staged commit has is newer, and never was what main showed. */
   @Test
   void theWayBackOfMainLeadsToNoOtherBranch() throws IOException {
-    Table table = create(Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create(Map.of()), 1);
     table.manageSnapshots().createBranch("audit").commit();
     table.newAppend().appendFile(TestLake.write(table, 2)).toBranch("audit").commit();
     table.refresh();
@@ -386,8 +373,7 @@ class RepairTest extends LakeFixture {
   void keksOfAnotherMasterKey() throws IOException {
     assumeTrue(backend == Backend.REST, "a commit that began before a rotation is a conflict");
 
-    Table before = create(Map.of());
-    TestLake.append(before, 1);
+    Table before = TestLake.append(create(Map.of()), 1);
     stock(update -> set(update, "encryption.key-id", "k2"));
     TestLake.append(open().loadTable(T), 2); // under a new KEK
     Finding finding = found(Kind.OTHER_MASTER_KEY);
@@ -412,7 +398,7 @@ class RepairTest extends LakeFixture {
     assertNotMended(fresh, Kind.KEY_UNUSABLE);
     Map<String, String> silent =
         Map.of(
-            "encryption.kms-impl", SilentKms.class.getName(),
+            "encryption.kms-impl", DownKms.class.getName(),
             "encryption.kms.retry.max-attempts", "1",
             "encryption.metadata-authentication", "off");
     if (backend == Backend.REST) {
@@ -464,8 +450,7 @@ class RepairTest extends LakeFixture {
 
   @Test
   void filesThatAreGone() throws IOException {
-    Table table = create(Map.of());
-    TestLake.append(table, 1);
+    Table table = TestLake.append(create(Map.of()), 1);
     Files.delete(TestLake.path(table.currentSnapshot().manifestListLocation()));
     Finding gone = found(Kind.UNREADABLE);
     assertThat(gone.problem()).contains("manifest list");

@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.audit.FileKind;
-import io.icebergcrypto.testing.FailingKms;
+import io.icebergcrypto.testing.NoKms;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.List;
@@ -128,15 +128,5 @@ record EncryptedFile(String format, byte[] bytes, NativeEncryptionKeyMetadata me
   FileResult check(Depth depth, long expectedLength, ByteBuffer keyMetadata) {
     InMemoryInputFile stored = new InMemoryInputFile("s3://bucket/db/t/file", bytes);
     return new FileCheck(depth).check(FileKind.DATA, format, stored, expectedLength, keyMetadata);
-  }
-
-  /** Files' keys need no KMS. */
-  private static final class NoKms extends FailingKms {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    protected RuntimeException failure() {
-      throw new AssertionError("a call of the KMS");
-    }
   }
 }

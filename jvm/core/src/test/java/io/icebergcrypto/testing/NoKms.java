@@ -1,9 +1,7 @@
-package io.icebergcrypto.io;
-
-import io.icebergcrypto.testing.FailingKms;
+package io.icebergcrypto.testing;
 
 /** Files' keys need no KMS. */
-final class NoKms extends FailingKms {
+public final class NoKms extends FailingKms {
   private static final long serialVersionUID = 1L;
 
   @Override
