@@ -4,14 +4,14 @@
 # install; in Debian 12 and 13. Needs root, debootstrap and the network. What git has at HEAD is checked. Says what each
 # step took.
 # Usage: check-install.sh [root|user]...
-#        FULL=1: with all tests in place of a few. SUITES, MIRROR, KEEP and SKELETON: see new_debian.sh.
+#        FULL=1: with all tests in place of a few. REPORTS=FOLDER gets their reports.
+#        SUITES, MIRROR, KEEP and SKELETON: see new_debian.sh.
 set -euo pipefail
 cd "${BASH_SOURCE%/*}/.."
 
 TESTS=('test-py ARGS="tests/unit/test_errors.py tests/kms/vault/test_auth.py"' 'test-jvm JUNIT=FormatFuzzTest')
 [[ -z ${FULL:-} ]] || TESTS=(test)
 . dev/new_debian.sh
-[[ -z ${ICEBERG_CRYPTO_TESTED:-} ]] || environment+=(ICEBERG_CRYPTO_TESTED=/tmp/tested) # see tests/harness/used.py
 
 # refused COMMAND: as a user, it must fail and name packages; root then installs them.
 refused() {
@@ -40,7 +40,7 @@ for suite in $SUITES; do
     for tests in "${TESTS[@]}"; do
       step "$user" "make $tests"
     done
-    [[ ! -e $system/tmp/tested ]] || cp "$system"/tmp/tested/*.json "$ICEBERG_CRYPTO_TESTED"
+    [[ -z ${REPORTS:-} ]] || install -D -t "$REPORTS" "$tree"/jvm/build/reports/*.xml
     [[ -n ${KEEP:-} ]] || rm -rf --one-file-system "$system"
   done
 done

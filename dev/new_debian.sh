@@ -1,6 +1,7 @@
 # Sourced: new Debian systems in a folder, to try in what a new user does. Needs root, debootstrap and the network.
 # SUITES chooses the releases, MIRROR another server; KEEP=FOLDER keeps the systems there, and takes the bases from there
-# again. SKELETON=FOLDER is copied over each new system: what this network needs, such as a pip.conf or an apt.conf.d.
+# again. SKELETON=FOLDER is copied over each new system: what this network needs, such as a pip.conf, a uv.toml or an
+# apt.conf.d.
 
 SUITES=${SUITES:-bookworm trixie}
 
@@ -53,9 +54,10 @@ make_system() {
     chroot "$system" useradd --create-home "$3"
     home=$system/home/$3
   fi
-  mkdir "$home/iceberg-crypto"
-  git archive HEAD | tar -x -C "$home/iceberg-crypto"
-  chown -R --reference="$home" "$home/iceberg-crypto"
+  tree=$home/iceberg-crypto
+  mkdir "$tree"
+  git archive HEAD | tar -x -C "$tree"
+  chown -R --reference="$home" "$tree"
 }
 
 # make_base SUITE FOLDER
@@ -74,4 +76,4 @@ make_base() {
 # The authorities that this machine trusts beside Debian's, such as a company's proxy.
 environment=()
 own=(/usr/local/share/ca-certificates/*.crt)
-[[ ! -e ${own[0]} ]] || environment+=(PIP_CERT=/etc/ssl/certs/ca-certificates.crt)
+[[ ! -e ${own[0]} ]] || environment+=({PIP_CERT,SSL_CERT_FILE}=/etc/ssl/certs/ca-certificates.crt)

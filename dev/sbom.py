@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sys
 import uuid
 import zipfile
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from email.parser import HeaderParser
+from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,19 @@ from cyclonedx.model.component import Component, ComponentScope, ComponentType
 from cyclonedx.model.license import LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 LOCK = Path(__file__).resolve().parent / "constraints.txt"
 LICENSE = LicenseExpression("Apache-2.0")
+OURS = {"test", "lint", "bench", "dist", "docs"}  # extras that no user needs
 
 
 def main(components: Path, wheel: Path, out: Path) -> None:
     """Write the bill."""
-    modules = json.loads(components.read_text("utf-8"))
-    python = of_wheel(wheel)
+    files = zipfile.Path(wheel)
+    (told,) = (PathDistribution(one) for one in files.iterdir() if one.name.endswith("dist-info"))
+    python = of_wheel(told, file_sha256(wheel))
     bom = Bom(
         serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"{python.purl}#{python.hashes[0].content}")
     )
@@ -46,92 +49,68 @@ def main(components: Path, wheel: Path, out: Path) -> None:
     def add(component: Component) -> Component:
         return known.setdefault(str(component.purl), component)
 
-    jars = []
-    for module in modules:
-        jar = maven(module, ComponentScope.REQUIRED, file_sha256(components.parent / module["jar"]))
-        jar.licenses = [LICENSE]
-        jars.append(add(jar))
+    inside = []
+    for module in json.loads(components.read_text("utf-8")):
+        module["sha256"] = file_sha256(components.parent / module["jar"])
+        jar = add(maven(module, licenses=[LICENSE]))
         # In the jar, under names of our own: they are part of it, and nothing has to bring them.
         for one in module["bundled"]:
-            held = maven(one, ComponentScope.REQUIRED, one["sha256"])
+            held = maven(one)
             held.bom_ref.value = f"{jar.purl}#{held.purl}"
             jar.components.add(held)
-        needed = [
-            add(maven(one, ComponentScope.REQUIRED, one["sha256"])) for one in module["needs"]
-        ]
-        bom.register_dependency(jar, needed)
-    needs = [add(one) for one in of_python(wheel)]
-    inside = [jar for jar in jars if holds(wheel, str(jar.name))]
+        bom.register_dependency(jar, [add(maven(one)) for one in module["needs"]])
+        if (files / "pyspark_iceberg_crypto" / "jars" / module["jar"]).exists():
+            inside.append(jar)
+    needs = [add(one) for one in of_python(told)]
     bom.components.update(known.values())
     bom.register_dependency(python, [*inside, *needs])
     out.write_text(JsonV1Dot6(bom).output_as_string(indent=2) + "\n", encoding="utf-8")
 
 
-def maven(one: dict[str, Any], scope: ComponentScope, sha256: str | None) -> Component:
-    """Return the component of a Maven artifact."""
-    purl = PackageURL("maven", one["group"], one["name"], one["version"])
+def component(purl: PackageURL, sha256: str | None = None, **more: Any) -> Component:
+    """Return that of a library."""
     return Component(
         type=ComponentType.LIBRARY,
-        group=one["group"],
-        name=one["name"],
-        version=one["version"],
+        name=purl.name,
+        version=purl.version,
         purl=purl,
         bom_ref=str(purl),
-        scope=scope,
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=sha256)] if sha256 else [],
+        **more,
     )
 
 
-def of_wheel(wheel: Path) -> Component:
+def maven(one: dict[str, Any], **more: Any) -> Component:
+    """Return the component of a Maven artifact, as Gradle tells it."""
+    purl = PackageURL("maven", one["group"], one["name"], one["version"])
+    scope = ComponentScope.REQUIRED
+    return component(purl, one["sha256"], group=one["group"], scope=scope, **more)
+
+
+def of_wheel(told: PathDistribution, sha256: str) -> Component:
     """Return the component of the Python package."""
-    told = metadata(wheel)
-    purl = PackageURL("pypi", None, told["Name"], told["Version"])
-    (home,) = (u.split(", ")[1] for u in told.get_all("Project-URL") if u.startswith("Repository,"))
-    return Component(
-        type=ComponentType.LIBRARY,
-        name=told["Name"],
-        version=told["Version"],
-        description=told["Summary"],
+    addresses = dict(one.split(", ") for one in told.metadata.get_all("Project-URL") or [])
+    home = ExternalReference(type=ExternalReferenceType.VCS, url=XsUri(addresses["Repository"]))
+    return component(
+        PackageURL("pypi", None, told.name, told.version),
+        sha256,
+        description=told.metadata["Summary"],
         licenses=[LICENSE],
-        purl=purl,
-        bom_ref=str(purl),
-        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=file_sha256(wheel))],
-        external_references=[ExternalReference(type=ExternalReferenceType.VCS, url=XsUri(home))],
+        external_references=[home],
     )
 
 
-def of_python(wheel: Path) -> Iterator[Component]:
+def of_python(told: PathDistribution) -> Iterator[Component]:
     """Go through the packages that the wheel names, those of its extras for users as optional ones."""
-    locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", LOCK.read_text("utf-8"), re.MULTILINE))
-    ours = {"test", "lint", "bench", "dist", "docs"}
-    for line in metadata(wheel).get_all("Requires-Dist") or []:
-        name = re.match(r"[\w.-]+", line)
-        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
-        if name is None or (extra and extra[1] in ours) or name[0].startswith("pyspark-iceberg"):
+    lines = LOCK.read_text("utf-8").splitlines()
+    locked = dict(line.partition(" ;")[0].split("==") for line in lines if line[0] != "#")
+    for one in map(Requirement, told.requires or []):
+        extra = str(one.marker).partition('extra == "')[2].rstrip('"') if one.marker else ""
+        if extra in OURS or one.name == told.name:
             continue
-        version = locked[name[0].lower().replace("_", "-")]
-        purl = PackageURL("pypi", None, name[0], version)
-        yield Component(
-            type=ComponentType.LIBRARY,
-            name=name[0],
-            version=version,
-            purl=purl,
-            bom_ref=str(purl),
-            scope=ComponentScope.OPTIONAL if extra else ComponentScope.REQUIRED,
-        )
-
-
-def metadata(wheel: Path) -> Any:
-    """Read the METADATA of a wheel."""
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
-        return HeaderParser().parsestr(archive.read(name).decode("utf-8"))
-
-
-def holds(wheel: Path, artifact: str) -> bool:
-    """Tell whether a wheel carries an artifact's jar."""
-    with zipfile.ZipFile(wheel) as archive:
-        return any(f"/jars/{artifact}-" in name for name in archive.namelist())
+        scope = ComponentScope.OPTIONAL if extra else ComponentScope.REQUIRED
+        purl = PackageURL("pypi", None, one.name, locked[canonicalize_name(one.name)])
+        yield component(purl, scope=scope)
 
 
 def file_sha256(path: Path) -> str:

@@ -64,7 +64,7 @@ def leave_to_the_night(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """On Iceberg 1.11 a test that makes deletion vectors ends with their refusal, and counts as skipped."""
     if call.excinfo is not None and BUILT.iceberg.startswith("1.11."):
         refusal = "loses the keys of deletion vectors"
@@ -73,16 +73,9 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Iterator[None]:
                 pytest.skip(f"Iceberg {BUILT.iceberg} {refusal}: refused")
             except pytest.skip.Exception:
                 call.excinfo = pytest.ExceptionInfo.from_current()
+    if call.when == "teardown":
+        item.user_properties += used.told()  # into the report in JUnit's XML, also from a worker
     yield
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if not hasattr(report, "node"):  # it has one where a worker sends it on
-        used.count(report)
-
-
-def pytest_sessionfinish() -> None:
-    used.keep()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

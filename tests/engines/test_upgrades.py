@@ -152,12 +152,12 @@ class Matrix:
 def pythons() -> list[Path]:
     """Those of the virtual environments with each Spark, the newest's first.
 
-    Skips where `make test-older` has not made them.
+    Skips where `make matrix` has not made them.
     """
     every = [Path(sys.executable), *(ROOT / f".venv-{spark}" / "bin" / "python" for spark in OLDER)]
     for python in every:
         if not python.exists():
-            pytest.skip(f"{python} is not there: `make test-older` makes it")
+            pytest.skip(f"{python} is not there: `make matrix` makes it")
     return every
 
 

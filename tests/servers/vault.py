@@ -1,4 +1,4 @@
-"""HashiCorp Vault: the real core, which `make vault` built from source, in a process of its own on 127.0.0.1."""
+"""HashiCorp Vault: the real core, which `make setup` built from source, in a process of its own on 127.0.0.1."""
 
 import base64
 import json
@@ -310,11 +310,11 @@ def start_vault(
 
 
 def vault_binary() -> Path:
-    """The program that `make vault` built from tests/servers/vault, outside of this tree."""
+    """The program that `make setup` built from tests/servers/vault, outside of this tree."""
     told = subprocess.run([BUILD, "vault", "path"], check=True, capture_output=True, text=True)
     program = Path(told.stdout.strip())
     if not program.exists():
         raise FileNotFoundError(
-            f"no Vault {program}: run `make vault`, which builds it once, in minutes"
+            f"no Vault {program}: run `make setup`, which builds it once, in minutes"
         )
     return program

@@ -1,5 +1,7 @@
 """The scripts of `make`'s set-up: what they say when something is missing, and which JDK they choose."""
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -121,21 +123,40 @@ def test_another_jdk_is_found_by_its_version(bare: Path, tmp_path: Path) -> None
     write_program(tmp_path / "jdks" / "jre" / "bin" / "java")
     (tmp_path / "jdks" / "jre" / "release").write_text('JAVA_VERSION="99.0.1"\n')
     jdks = {"HOME": str(tmp_path), "JDKS": str(tmp_path / "jdks")}
-    found = run(bare, DEV / "find.sh", "java", "21", **jdks)
+    found = run(bare, DEV / "find_jdk.sh", "21", **jdks)
     assert (found.returncode, found.stdout) == (0, f"{tmp_path}/jdks/b\n")
-    one = run(bare, DEV / "find.sh", "java", "21", **{**jdks, "JDKS": str(tmp_path / "jdks" / "b")})
+    one = run(bare, DEV / "find_jdk.sh", "21", **{**jdks, "JDKS": str(tmp_path / "jdks" / "b")})
     assert one.stdout == found.stdout
-    without = run(bare, DEV / "find.sh", "java", "99", **jdks)
+    without = run(bare, DEV / "find_jdk.sh", "99", **jdks)
     assert (without.returncode, without.stdout) == (1, ""), "a JRE compiles nothing"
 
 
-def test_another_python_is_found_by_what_it_says_of_itself(bare: Path, tmp_path: Path) -> None:
-    write_program(bare / "python3.90", "echo pyenv: no such version >&2", "exit 127")
-    pyenv = tmp_path / ".pyenv" / "versions" / "3.90.1" / "bin" / "python3.90"
-    write_program(pyenv, "echo 3.90")
-    for version, told in (("3.90", f"{pyenv}\n"), ("3.91", "")):
-        found = run(bare, DEV / "find.sh", "python", version, HOME=str(tmp_path))
-        assert (found.returncode, found.stdout) == (0 if told else 1, told)
+def test_a_night_goes_on_after_a_part_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(
+        f"include {ROOT}/Makefile\n"
+        "night:\n\t$(call in_turn,good bad other last)\n"
+        "good:\n\t@echo reports in $(REPORTS)\n"
+        "bad:\n\t@echo bad >&2; exit 3\n"
+        "other:\n\t@$(call left_out,there is no JDK 99)\n"
+        "last:\n\t@echo at last\n"
+    )
+    write_program(tmp_path / "bin" / "git", "echo abc1234")
+    environment = {**os.environ, "PATH": f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}"}
+    command = ["make", "-C", str(tmp_path), "night"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode != 0
+    kept = tmp_path / "build" / "night"
+    table = (kept / "table").read_text()
+    assert re.sub(" +", " ", table).splitlines() == [
+        "good 0 min ok",
+        "bad 0 min failed",
+        "other 0 min left out: there is no JDK 99",
+        "last 0 min ok",
+    ]
+    assert f"\n\n{table}" in done.stdout
+    assert (kept / "commit").read_text() == "abc1234\n"
+    assert (kept / "good.log").read_text().endswith("reports in build/night/good\n")
+    assert "bad\n" in (kept / "bad.log").read_text()
 
 
 @pytest.mark.parametrize("name", ["vault", "gcs"])

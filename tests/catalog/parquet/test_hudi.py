@@ -12,7 +12,7 @@ from harness.programs import outcome, run, seen_by
 from pyspark_iceberg_crypto import Keystore
 
 if BUILT.spark != "3.5":
-    pytest.skip("Hudi is tested on Spark 3.5, by `make test-older`", allow_module_level=True)
+    pytest.skip("Hudi is tested on Spark 3.5, by `make matrix`", allow_module_level=True)
 
 HUDI = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
 PLAINTEXT = "iceberg-crypto.hudi.plaintext=allow"

@@ -11,7 +11,7 @@ from harness.world import World, catalog_conf
 from pyspark_iceberg_crypto.jvm.artifacts import BUILDS, VERSION, Build
 
 pytestmark = pytest.mark.skipif(
-    BUILT is BUILDS[0], reason="for `make test-older`, which builds jars for several Sparks"
+    BUILT is BUILDS[0], reason="for `make matrix`, which builds jars for several Sparks"
 )
 
 

@@ -387,7 +387,7 @@ def test_without_a_vault_the_error_names_the_target(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(
-        FileNotFoundError, match=rf"{tmp_path}/iceberg-crypto/vault-\w+: run `make vault`"
+        FileNotFoundError, match=rf"{tmp_path}/iceberg-crypto/vault-\w+: run `make setup`"
     ):
         vault_binary()
 
