@@ -35,7 +35,8 @@ export PIP_BUILD_CONSTRAINT = $(UV_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # $(call install,FOLDER,PACKAGES): uv takes a third of the time. Where it gets nothing, as from an index that only pip was
 # told of, pip does it.
-install = $(on_java); $(VENV)/bin/uv pip install -q -p $(1) $(2) || $(VENV)/bin/pip --python $(1) install -q $(2)
+install = $(on_java); $(VENV)/bin/uv pip install -q -p $(1) $(2) \
+    || { echo "pip tries what uv could not"; $(VENV)/bin/pip --python $(1) install -q $(2); }
 
 # All that runs on Java takes the same JDK.
 on_java = . dev/jdk.sh

@@ -11,7 +11,6 @@ Python alone: it runs in a system where nothing is installed yet.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,9 +18,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-END = "-- pasted --"
+END, LEFT = "-- pasted --", "-- left --"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _PROMPTS = re.compile(r"^(>>> |\.\.\. )+", re.MULTILINE)
+_ERROR = re.compile(r"^(Traceback|SyntaxError|IndentationError)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -41,83 +41,60 @@ class Block:
     shown: str = ""
 
 
-class Interactive:
-    """A program that reads what is pasted."""
+class Reader:
+    """Pastes into a shell, and into a Python that is started there."""
 
-    def __init__(self, command: list[str], **options: object) -> None:
-        self._process = subprocess.Popen(  # type: ignore[call-overload]  # options are Popen's
-            command,
+    def __init__(self) -> None:
+        self._file = Path(tempfile.mkdtemp()) / "pasted"
+        self._in_python = False
+        self._shell = subprocess.Popen(
+            ["bash", "--noprofile", "--norc"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            **options,
         )
-
-    def paste(self, text: str) -> str:
-        """Return what the program prints, up to the line that begins with END."""
-        self._process.stdin.write(text)
-        self._process.stdin.flush()
-        said = []
-        for line in self._process.stdout:
-            said.append(line)
-            if END in line:
-                return "".join(said)
-        raise SystemExit(f"it ended:\n{''.join(said)}")
-
-    def leave(self) -> None:
-        """End the program as its user would."""
-        self._process.stdin.close()
-        self._process.stdout.read()
-        self._process.wait()
-
-
-class Reader:
-    """Has a shell, and a Python now and then."""
-
-    def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp())
-        self._shell = Interactive(["bash", "--noprofile", "--norc"])
-        self._python: Interactive | None = None
 
     def paste(self, block: Block) -> tuple[str, bool]:
         """Return what a block prints, and whether all of it worked."""
-        return self._sh(block.code) if block.language == "sh" else self._interactive(block.code)
+        if block.language == "python":
+            if not self._in_python:
+                self._write(f"python3 -i -q -u; echo '{LEFT}'\n")
+            self._in_python = True
+            self._write(f"{block.code}\nprint('{END}')\n")
+            said = _PROMPTS.sub("", self._read(END)[0])
+            return said, _ERROR.search(said) is None
+        self.leave()
+        self._file.write_text(block.code)
+        run = f". {self._file} < /dev/null"
+        self._write(f"failed=; trap 'failed=1' ERR; {run}; trap - ERR; echo '{END}'$failed\n")
+        said, failed = self._read(END)
+        return said, not failed
 
     def leave(self) -> None:
-        """End the programs."""
-        if self._python is not None:
-            self._python.leave()
-            self._python = None
+        """End the Python, if there is one."""
+        if self._in_python:
+            self._write("exit()\n")
+            self._read(LEFT)
+        self._in_python = False
 
-    def _sh(self, code: str) -> tuple[str, bool]:
-        self.leave()
-        pasted = self._folder / "pasted"
-        pasted.write_text(code)
-        said = self._shell.paste(
-            f"failed=; trap 'failed=1' ERR; . {pasted} < /dev/null; trap - ERR; echo '{END}'$failed\n"
-        )
-        said, _, failed = said.rpartition(END)
-        return said, not failed.strip()
+    def _write(self, text: str) -> None:
+        assert self._shell.stdin is not None
+        self._shell.stdin.write(text)
+        self._shell.stdin.flush()
 
-    def _interactive(self, code: str) -> tuple[str, bool]:
-        if self._python is None:
-            found = self._folder / "environment"
-            self._shell.paste(f"env -0 > {found}; pwd > {found}.pwd; echo '{END}'\n")
-            pairs = [one.partition("=") for one in found.read_text().split("\0") if one]
-            environment = {name: value for name, _, value in pairs}
-            python = shutil.which("python3", path=environment["PATH"])
-            self._python = Interactive(
-                [str(python), "-i", "-q", "-u"],
-                env=environment,
-                cwd=Path(f"{found}.pwd").read_text().rstrip("\n"),
-            )
-        said = self._python.paste(f"{code}\nprint('{END}')\n").rpartition(END)[0]
-        said = _PROMPTS.sub("", said)
-        return said, re.search(
-            r"^(Traceback|SyntaxError|IndentationError)\b", said, re.MULTILINE
-        ) is None
+    def _read(self, end: str) -> tuple[str, str]:
+        """Return what is printed before the end, and what is on its line after it."""
+        said = ""
+        for line in self._shell.stdout or ():
+            said += line
+            if end in line:
+                before, _, after = said.rpartition(end)
+                return before, after.strip()
+            if LEFT in line:
+                break
+        raise SystemExit(f"it ended:\n{said}")
 
 
 def blocks(page: Path) -> list[Block]:

@@ -38,8 +38,7 @@ def build_jars(folder: str, pattern: str = "*.jar") -> list[Path]:
     jars = sorted((BUILD / folder).glob(pattern))
     if not jars:
         raise FileNotFoundError(
-            f"no {pattern} in {BUILD / folder}: run `gradle restServerJars metastoreServerJars nessieServerJars"
-            " hadoopKmsServerJars rangerKmsServerJars deltaJars testJars olderTestJars kmsJars flinkJars`"
+            f"no {pattern} in {BUILD / folder}: run `gradle dayTestJars olderTestJars nightTestJars`"
         )
     return jars
 
