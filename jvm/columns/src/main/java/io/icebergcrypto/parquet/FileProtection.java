@@ -40,7 +40,7 @@ public record FileProtection(
   /**
    * A column, by its whole name in the file.
    *
-   * @param keyId the master key; null: there is none, or the file does not tell
+   * @param keyId the master key; null: none, or the file does not say
    * @param mask what a reader without the key sees, which is in the file in plaintext; null: it
    *     sees nothing
    */

@@ -102,7 +102,7 @@ public final class ParquetCryptoFactory
     return encrypted(settings, file, context);
   }
 
-  /** The last look at what a program keeps beside its files, in whatever session it writes. */
+  /** The last look at what a program keeps beside its files, in any session. */
   private static void check(
       TableFormat format, ColumnChoices chosen, Path file, Configuration hadoop) {
     if (!chosen.namesKeys()) {
@@ -321,7 +321,8 @@ public final class ParquetCryptoFactory
       throw new PlaintextException(
           file + " has no key: it is plaintext",
           String.format(
-              "Somebody without keys wrote it, or exchanged it for an encrypted one. Find out who;"
+              "It was written by a client without keys, or put in place of an encrypted file."
+                  + " Find out by whom;"
                   + " to read it all the same, set %s=allow for this read.",
               ParquetSettings.PLAINTEXT_READS));
     }

@@ -140,7 +140,7 @@ final class ParquetSettings {
 
   static InvalidConfigurationException tokenRefused() {
     return new InvalidConfigurationException(
-        "Property " + TOKEN + " would show a secret to whoever sees the session",
+        "Property " + TOKEN + " would show a secret to anyone who can see the session",
         "Leave it out: the KMS's own properties name the variable or the file that has the login.");
   }
 
@@ -172,7 +172,7 @@ final class ParquetSettings {
   /**
    * Refuses settings without a KMS.
    *
-   * @throws InvalidConfigurationException when there is none
+   * @throws InvalidConfigurationException when it does not exist
    */
   void checkKms() {
     if (!KmsClients.isConfigured(KmsClients.ofKms(ours))) {

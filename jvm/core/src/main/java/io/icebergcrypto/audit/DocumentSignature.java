@@ -37,8 +37,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * that the time and the key's id are signed, too. Its key is random, used once, and stands in the
  * signature, wrapped by the KMS.
  *
- * <p>It proves that the document is as somebody left it who could use the master key, to wrap or to
- * unwrap. It is no public-key signature: whoever can check one can also make one.
+ * <p>It proves that the document is unchanged since it was signed by someone who could use the master key, to wrap or to unwrap. It is not a public-key signature: anyone who can check one can also make one.
  */
 public final class DocumentSignature {
   private static final String MEMBER = "signature";
@@ -164,8 +163,8 @@ public final class DocumentSignature {
     } catch (TamperedException e) {
       throw new BadWrappedKeyException(
           "The report is not genuine, or this is another KMS: " + e.problem(),
-          "Check that the catalog has the KMS with which the report was signed. If it has,"
-              + " somebody changed the report: do not rely on it.",
+          "Check that the catalog has the KMS with which the report was signed. If it has, the"
+              + " report was changed: do not rely on it.",
           e);
     }
 
@@ -226,7 +225,7 @@ public final class DocumentSignature {
   private static TamperedException changed(String why) {
     return new TamperedException(
         "The report is not genuine: " + why,
-        "Somebody changed it after it was signed, or it was not signed by whom it seems. Do not"
+        "It was changed after it was signed, or not signed by the one it names. Do not"
             + " rely on it; verify the table again.");
   }
 

@@ -30,7 +30,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * that it keeps. The KMS is not asked, and metadata is not authenticated: it may be anybody's.
  *
  * @param table the table's full name
- * @param keyId its master key; null when somebody removed that from its properties
+ * @param keyId its master key; null when it was removed from its properties
  * @param keks the KEKs that something needs
  * @param valueKeys all versions of value keys
  */
@@ -75,8 +75,7 @@ public record MasterKeyUse(
    * @throws NotEncryptedException when the table has no keys
    * @throws NotSupportedException when it has no metadata of its own, or a later version of this
    *     project wrapped a KEK
-   * @throws TamperedException when the metadata is refused, or what it lists as a KEK or a value
-   *     key is none
+   * @throws TamperedException when the metadata is refused, or what it lists as a KEK or a value key is not one
    * @throws IcebergCryptoException another refusal of a load
    */
   public static MasterKeyUse of(EncryptedCatalog catalog, TableIdentifier identifier) {

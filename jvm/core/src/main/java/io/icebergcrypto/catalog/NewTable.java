@@ -185,8 +185,7 @@ final class NewTable {
   }
 
   /**
-   * Checks the properties of a table's replacement. What the statement does not name stays as the
-   * table has it, whatever the catalog's defaults for new tables are.
+   * Checks the properties of a table's replacement. What the statement does not name stays as the table has it, regardless of the catalog's defaults for new tables.
    *
    * @return the key id, or null for a table that is not encrypted
    */

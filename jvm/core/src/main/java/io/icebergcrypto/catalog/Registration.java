@@ -178,7 +178,7 @@ final class Registration {
       throw new TamperedException(
               String.format(
                   "metadata file %s has keys and no %s%s: a client without encryption,"
-                      + " or somebody with access to the metadata, removed it",
+                      + " or someone with access to the metadata, removed it",
                   metadataFile,
                   EncryptionProperties.KEY_ID,
                   lost == null ? "" : " (it was '" + lost + "')"),

@@ -99,7 +99,7 @@ final class LostKeyPurge {
 
     if (!drop.getAsBoolean()) {
       throw new InvalidConfigurationException(
-          "nothing was dropped: it is gone already", "Somebody else dropped it just now.");
+          "nothing was dropped: it is gone already", "Another client just dropped it.");
     }
 
     delete(folder);
@@ -114,7 +114,8 @@ final class LostKeyPurge {
     }
 
     if (!folder.isEmpty()) { // a FileIO may be told to delete nothing
-      throw remains(folder, "its FileIO deletes none, or somebody has written to it since", null);
+      throw remains(folder, "its FileIO deletes none, or another client has written to it"
+          + " since", null);
     }
   }
 

@@ -55,8 +55,7 @@ public final class KeyRetention {
   }
 
   /**
-   * Adds the keys of new snapshots and of statistics files where they are missing, whoever made the
-   * metadata.
+   * Adds the keys of new snapshots and of statistics files where they are missing, no matter who made the metadata.
    *
    * @param manager the table's; asked for only when a key may be missing
    * @return the same metadata when it has them

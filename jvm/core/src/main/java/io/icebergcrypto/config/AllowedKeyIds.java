@@ -10,8 +10,7 @@ import org.apache.iceberg.TableMetadata;
 
 /**
  * The master keys that tables of a catalog may name, and that may sign reports on them: the catalog
- * property {@code encryption.allowed-key-ids}. Otherwise, whoever can write a table's metadata
- * could have data encrypted with a key of their own.
+ * property {@code encryption.allowed-key-ids}. Otherwise, anyone who can write a table's metadata could have data encrypted with a key of their own.
  *
  * <p>The list is separated by commas; white space around an entry does not count. An entry is a key
  * id, in which {@code *} stands for any characters or none (slashes, colons and dots, too) and
@@ -170,8 +169,8 @@ public final class AllowedKeyIds {
                       id,
                       String.format(
                           "If the table was made with this key, have it added where the catalog is"
-                              + " set up. If not, somebody changed the table's metadata: find out"
-                              + " who; %s tells which key wrapped its KEKs. Nothing was read or"
+                              + " set up. If not, the table's metadata was changed: find out by"
+                              + " whom; %s shows which key wrapped its KEKs. Nothing was read or"
                               + " written.",
                           SqlNames.call("repair_table", tableName)))
                   .inTable(tableName);

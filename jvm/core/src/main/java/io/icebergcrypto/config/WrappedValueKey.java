@@ -19,8 +19,7 @@ import java.util.Map;
  * @param masterKeyId the master key that wrapped it
  * @param wrapped what the KMS gave, in base64
  * @param createdAtMs when it was made, in milliseconds since the epoch
- * @param checkValue by which its bytes are recognized, without telling anything else of them; null:
- *     it has none, as in tables of before
+ * @param checkValue by which its bytes are recognized, without revealing anything else about them; null: it has none, as in older tables
  */
 public record WrappedValueKey(
     String name, int id, String masterKeyId, String wrapped, long createdAtMs, String checkValue)
@@ -50,7 +49,7 @@ public record WrappedValueKey(
   }
 
   /**
-   * The properties that should be value keys and are none, nor dropped ones: nobody reads them.
+   * The properties that should be value keys and are neither that nor dropped ones: nobody reads them.
    *
    * @param tableProperties of any table
    */
@@ -127,8 +126,8 @@ public record WrappedValueKey(
   }
 
   /** The same key, wrapped by another master key or another version of the same. */
-  public WrappedValueKey anew(String newMasterKeyId, ByteBuffer wrappedAnew) {
-    return of(name, id, newMasterKeyId, wrappedAnew, createdAtMs, checkValue);
+  public WrappedValueKey rewrapped(String newMasterKeyId, ByteBuffer newWrapped) {
+    return of(name, id, newMasterKeyId, newWrapped, createdAtMs, checkValue);
   }
 
   /** What the KMS gave. */

@@ -93,7 +93,7 @@ final class MetadataCheck {
     if (keyId == null) {
       String lost = EncryptionProperties.masterKeyId(metadata);
       return String.format(
-          "%s is gone%s: a client without encryption, or somebody with access to the storage,"
+          "%s is gone%s: a client without encryption, or someone with access to the storage,"
               + " removed it",
           EncryptionProperties.KEY_ID, lost == null ? "" : " (it was '" + lost + "')");
     }
@@ -104,8 +104,8 @@ final class MetadataCheck {
     if (mac == null) {
       return value == null
           ? String.format(
-              "it has no %s: a client that does not authenticate wrote the table, or somebody"
-                  + " removed the MAC",
+              "it has no %s: a client that does not authenticate wrote the table, or the MAC was"
+                  + " removed",
               MetadataMac.PROPERTY)
           : String.format("%s is not a MAC", MetadataMac.PROPERTY);
     }
@@ -182,7 +182,7 @@ final class MetadataCheck {
     return mac.version() < place.version()
         ? String.format(
             "version %d was committed by a client that does not authenticate (the last one that"
-                + " did wrote version %d), or somebody made it look so",
+                + " did wrote version %d), or was made to look so",
             place.version(), mac.version())
         : "it was changed after it was committed: its MAC does not match";
   }

@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The catalog's KMS client for one table: its errors and its log name the table. It unwraps each
- * KEK with the master key that wrapped it: metadata of before a rotation, and what was committed
+ * KEK with the master key that wrapped it: metadata from before a rotation, and what was committed
  * during one, have KEKs of another master key than the table's.
  */
 final class KekClient implements UnwrapsAgain {

@@ -79,7 +79,7 @@ public class TableFileIO implements FileIO {
   /**
    * The storage below one of these that lists whole folders: of the class that the catalog has.
    *
-   * @return the FileIO itself when it is none of these
+   * @return the FileIO itself when it is not one of these
    */
   public static FileIO listed(FileIO io) {
     return io instanceof WithPrefix tableIO ? tableIO.prefixes : io;

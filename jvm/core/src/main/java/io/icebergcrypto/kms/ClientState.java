@@ -14,8 +14,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * connections; the cache, the counters and the circuit breakers.
  *
  * <p>Spark does not close catalogs, and executors are not told when a session ends. So what was not
- * used for as long as keys may be kept, and for at least ten minutes, is closed and forgotten; the
- * next use makes it anew.
+ * used for as long as keys may be kept, and for at least ten minutes, is closed and forgotten; the next use makes a new one.
  */
 final class ClientState {
   private static final long IDLE_MIN_MS = 600_000L;
@@ -44,7 +43,7 @@ final class ClientState {
   }
 
   /**
-   * The instance of an id in this JVM; it is made when there is none.
+   * The instance of an id in this JVM; it is made if it does not exist.
    *
    * @param metrics the counters of a predecessor that was closed; they go on
    */

@@ -98,7 +98,7 @@ public final class Kek {
   /**
    * Whether bytes are those of a KEK or of a value key, as far as its check value tells.
    *
-   * @param told the check value; null: there is none
+   * @param told the check value; null: it has none
    * @param context the name of a value key; of a KEK empty
    */
   public static boolean fits(String told, ByteBuffer bytes, String context) {

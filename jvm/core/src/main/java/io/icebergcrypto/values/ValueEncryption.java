@@ -165,7 +165,7 @@ public final class ValueEncryption implements Serializable {
   }
 
   /**
-   * Checks that there is a key, without asking for it.
+   * Checks that a key exists, without asking for it.
    *
    * @throws KeyNotFoundException when there is no value key of this name
    */

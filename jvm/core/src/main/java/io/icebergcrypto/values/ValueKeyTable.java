@@ -141,8 +141,7 @@ public final class ValueKeyTable {
   }
 
   /**
-   * Has all versions of a value key wrapped anew; values stay as they are. The KMS may take its
-   * time: a version that somebody dropped meanwhile stays dropped.
+   * Rewraps all versions of a value key; values stay as they are. The KMS may take its time: a version that was dropped meanwhile stays dropped.
    *
    * @param newMasterKeyId another master key; null: each version's own, whose newest version wraps
    * @return the versions as they are now
@@ -161,7 +160,7 @@ public final class ValueKeyTable {
                 key -> {
                   byte[] bytes = keys.unwrap(key);
                   String by = newMasterKeyId == null ? key.masterKeyId() : newMasterKeyId;
-                  return key.anew(by, wrapped(keeper, by, bytes));
+                  return key.rewrapped(by, wrapped(keeper, by, bytes));
                 })
             .toList();
     return entries(commitThoseLeft(keeper, wrapped));
@@ -239,7 +238,7 @@ public final class ValueKeyTable {
               dropped.version(), name, catalogName),
           String.format(
               "CALL %s.system.rotate_value_key(name => '%s', new_version => true), encrypt all"
-                  + " columns anew, and drop this version then. If nobody is to read the values"
+                  + " columns again, and then drop this version. If nobody must read the values"
                   + " again, destroy master key '%s' in the KMS: older metadata files have the"
                   + " value key, too.",
               catalogName, name, dropped.masterKeyId()));
@@ -257,8 +256,8 @@ public final class ValueKeyTable {
           String.format(
               "Look for such values in each column that this key encrypts: SELECT count(*) FROM"
                   + " <table> WHERE hex(substr(try_to_binary(<column>, 'base64'), 2, 4)) IN"
-                  + " ('%08X', '%08X'), of binary without try_to_binary. Encrypt them anew, expire"
-                  + " the snapshots before, and call this with confirm => true.",
+                  + " ('%08X', '%08X'), of binary without try_to_binary. Encrypt them again,"
+                  + " expire the earlier snapshots, and call this with confirm => true.",
               dropped.id(), dropped.id() | ValueCipher.DETERMINISTIC));
     }
 
@@ -291,7 +290,7 @@ public final class ValueKeyTable {
     try {
       return catalog.loadTable(identifier);
     } catch (NoSuchTableException e) {
-      load().versions(name); // says that there are none
+      load().versions(name); // reports that it does not exist
       throw e;
     }
   }
@@ -320,7 +319,7 @@ public final class ValueKeyTable {
         namespaces.createNamespace(namespace);
       }
     } catch (AlreadyExistsException e) {
-      return; // somebody else just did
+      return; // another client just did
     }
   }
 

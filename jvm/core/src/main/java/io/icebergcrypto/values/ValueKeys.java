@@ -88,7 +88,7 @@ public final class ValueKeys implements Serializable {
   }
 
   /**
-   * Checks that there is a key.
+   * Checks that a key exists.
    *
    * @throws KeyNotFoundException when there is no key of this name
    */

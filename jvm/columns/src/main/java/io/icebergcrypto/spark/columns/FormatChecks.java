@@ -228,7 +228,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     }
   }
 
-  /** A table of Spark's own; null when there is none. */
+  /** A table of Spark's own; null if it does not exist. */
   static CatalogTable tableOrNull(TableIdentifier name) {
     SessionCatalog catalog = SparkSession.active().sessionState().catalog();
     try {
@@ -250,7 +250,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
         && table.storage().serde().get().toLowerCase(Locale.ROOT).contains(format);
   }
 
-  /** Whether the name of an option says something of keys, in whatever case. */
+  /** Whether the name of an option is about keys, ignoring case. */
   private boolean concernsKeys(String option) {
     return names.stream().anyMatch(option.toLowerCase(Locale.ROOT)::startsWith);
   }
@@ -380,7 +380,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
             });
   }
 
-  /** Without those that the table is partitioned by, in whatever case the statement names them. */
+  /** Without those that the table is partitioned by, ignoring the case in the statement. */
   private static StructType columns(InsertIntoHadoopFsRelationCommand write) {
     Set<ExprId> partitions = new HashSet<>();
     write

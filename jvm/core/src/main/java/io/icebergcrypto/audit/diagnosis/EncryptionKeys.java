@@ -23,7 +23,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
  * manifests, and so are not here.
  *
  * @param table the table's full name
- * @param keyId its master key; null when somebody removed that from its properties
+ * @param keyId its master key; null when it was removed from its properties
  * @param dataKeyLength the table property of new keys, as it is written; null: Iceberg's 16
  * @param kekMaxAgeDays the age in days from which on a KEK is overdue
  * @param kms which KMS was asked

@@ -43,7 +43,7 @@ import org.apache.iceberg.io.FileIO;
  */
 public final class TableDiagnosis {
   private final Catalog catalog;
-  private final CatalogContext ours; // null: a catalog of somebody else, where less can be told
+  private final CatalogContext ours; // null: a catalog of another project, where less is known
   private final TableIdentifier identifier;
   private final boolean close;
   private final List<Finding> found = new ArrayList<>();
@@ -181,7 +181,7 @@ public final class TableDiagnosis {
       found.replaceAll(
           one ->
               one.repairable()
-                  ? one.after("First see to it that its metadata can be trusted; then:")
+                  ? one.after("First make sure that its metadata can be trusted; then:")
                   : one);
     } else if (ours != null && !close) {
       checkLength();
@@ -229,7 +229,7 @@ public final class TableDiagnosis {
       add(
           Kind.UNCHECKED,
           keys.kmsProblem(),
-          "See to it that the KMS answers, and call repair_table again.");
+          "Make sure that the KMS answers, and call repair_table again.");
       return null;
     }
 

@@ -1,5 +1,4 @@
 /**
- * What is wrong with a table and with its keys, found by one search: doctor shows it, repair mends
- * of it.
+ * What is wrong with a table and with its keys, found by one search: doctor shows it, repair fixes
  */
 package io.icebergcrypto.audit.diagnosis;

@@ -98,7 +98,7 @@ final class AwsKeys implements MasterKeys {
   private ByteBuffer call(Supplier<ByteBuffer> operation, String what, String keyId) {
     SecretSource.requireUnwritable("AWS_WEB_IDENTITY_TOKEN_FILE");
     SecretSource.requireUnwritable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-    if (!config.hasCredentialsProvider()) { // whatever that one reads is its own business
+    if (!config.hasCredentialsProvider()) { // what that one reads is up to it
       requireUnwritableProfiles();
     }
 

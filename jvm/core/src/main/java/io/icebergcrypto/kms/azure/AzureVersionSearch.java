@@ -116,7 +116,7 @@ final class AzureVersionSearch {
         throw e;
       }
 
-      refusals.add(e); // remembered of a key that was deleted and made anew
+      refusals.add(e); // remembered of a key that was deleted and made again
     }
 
     return null;

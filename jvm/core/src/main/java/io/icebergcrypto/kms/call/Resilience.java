@@ -226,7 +226,7 @@ public final class Resilience {
     return builder.build();
   }
 
-  /** Whether to try again. Not for a thread that somebody else interrupted: its task is over. */
+  /** Whether to try again. Not for a thread that was interrupted from outside: its task is over. */
   private static boolean isTransient(Throwable failure) {
     return failure instanceof TimeoutExceededException
         || (failure instanceof KmsUnavailableException && !Thread.currentThread().isInterrupted());

@@ -121,7 +121,7 @@ public final class SecretSource implements Serializable {
   /**
    * Reads the secret again, without the white space around it: a password, PIN or token.
    *
-   * @throws InvalidConfigurationException when there is none, it has more than one line, or others
+   * @throws InvalidConfigurationException when it does not exist, has more than one line, or others
    *     than the owner may read or change the file
    * @throws AccessDeniedException when this user may not read the file
    */
@@ -283,8 +283,7 @@ public final class SecretSource implements Serializable {
    * Kubernetes projects into a container with mode 644. Links are followed.
    *
    * @param name what names the file: a property, a variable, another file
-   * @throws InvalidConfigurationException when others may write it; not when there is no such file:
-   *     whoever reads it explains that better
+   * @throws InvalidConfigurationException when others may write it; not when the file does not exist: its reader explains that better
    */
   public static void requireUnwritable(Path file, String name) {
     PosixFileAttributes attributes;

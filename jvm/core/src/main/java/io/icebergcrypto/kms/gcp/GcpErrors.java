@@ -145,7 +145,7 @@ record GcpErrors(GcpConfig config, String keyId) {
     return String.format("%s %s key '%s': %s", config, what, keyId, said).strip();
   }
 
-  /** The reason of a google.rpc.ErrorInfo among the details; empty when there is none. */
+  /** The reason of a google.rpc.ErrorInfo among the details; empty if it has none. */
   private static String reason(JsonObject error) {
     if (error.get("details") instanceof JsonArray details) {
       for (JsonElement detail : details) {

@@ -118,7 +118,7 @@ final class KeystoreFile {
     }
   }
 
-  /** The newest version of a key; 0 when there is none. */
+  /** The newest version of a key; 0 if it does not exist. */
   int newest(String keyId) {
     return KeyVersions.newest(inPkcs12(keyId), entries);
   }

@@ -61,7 +61,7 @@ final class Pkcs11Session {
     return labels.isEmpty();
   }
 
-  /** The newest version of a key; 0 when there is none. */
+  /** The newest version of a key; 0 if it does not exist. */
   int newest(String keyId) {
     return KeyVersions.newest(keyId, labels);
   }

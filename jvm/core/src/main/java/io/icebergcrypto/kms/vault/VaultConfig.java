@@ -149,7 +149,7 @@ public record VaultConfig(
     return new VaultKeys(this);
   }
 
-  /** A token is renewed for as long as somebody holds it, and would be lost. */
+  /** A token is renewed for as long as it is held, and would be lost. */
   @Override
   public boolean mayCloseWhenIdle() {
     return false;

@@ -40,7 +40,7 @@ public record TableRepair(String table, List<Finding> findings) {
    * Looks at a table and, if that is wanted, repairs what can be repaired in one commit.
    *
    * @param confirm false: nothing is changed
-   * @throws NoSuchTableException when there is none
+   * @throws NoSuchTableException when it does not exist
    * @throws NotSupportedException when it is not encrypted, and never was
    * @throws IcebergCryptoException the refusal of the commit; nothing was changed
    */
@@ -51,7 +51,7 @@ public record TableRepair(String table, List<Finding> findings) {
     if (confirm && found.stream().anyMatch(Finding::repairable)) {
       List<Finding> before = found;
       try {
-        catalog.context().mend(identifier, metadata -> repaired(metadata, looked, before));
+        catalog.context().repair(identifier, metadata -> repaired(metadata, looked, before));
       } catch (CommitFailedException e) {
         throw overtaken(looked, e);
       }

@@ -89,7 +89,7 @@ final class Staging {
       add(path, paths.moved(path));
     }
 
-    /** A file that was written anew. */
+    /** A file that was rewritten. */
     void staged(StagedFile file) {
       add(file.staged(), file.target());
     }

@@ -152,7 +152,7 @@ public final class TableEncryption {
         }
       } catch (IcebergCryptoException | CommitStateUnknownException e) {
         throw e;
-      } catch (Exception e) { // Spark's is none that Java knows of
+      } catch (Exception e) { // Spark's are not declared
         CancelledException.rethrow(e);
         // files of a snapshot that was expired meanwhile are gone
         if (round == ROUNDS || isInForce(base)) {
@@ -183,7 +183,8 @@ public final class TableEncryption {
             "its rows cannot be copied: " + root.toString().lines().findFirst().orElse(""),
             "The table is as it was, and what was copied is kept. A file that is gone or damaged is"
                 + " named above or in an executor's log: restore it from a backup or an object"
-                + " version, and give up none of its rows for this. Fix anything else that failed."
+                + " version, and do not give up any of its rows for this. Fix anything else that"
+                + " failed."
                 + " Then call encrypt_table again, which continues.",
             e)
         .inTable(plaintext.name());
@@ -240,7 +241,7 @@ public final class TableEncryption {
       this.kept = groups;
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
-      committed = true; // whatever a server shows from now on, of a replica that lags, say
+      committed = true; // no matter what a server shows from now on: that of a replica that lags, say
       KeyIdChange.requireEncrypted(plaintext.catalog(), plaintext.identifier(), base);
       log.delete();
       return EncryptionReport.done(

@@ -69,8 +69,7 @@ public final class Call {
   /**
    * The tables of the catalog or the namespace that {@code name} names.
    *
-   * @throws InvalidConfigurationException when there is none, or it is of another catalog than the
-   *     procedure
+   * @throws InvalidConfigurationException when it does not exist, or is of another catalog than the procedure
    */
   CatalogTables tables() {
     CatalogTables tables = CatalogTables.named(spark, word("name"));
@@ -108,7 +107,7 @@ public final class Call {
   /**
    * The encrypting catalog that has the table, or in which the procedure is called.
    *
-   * @throws InvalidConfigurationException when there is none
+   * @throws InvalidConfigurationException when there is no such catalog
    */
   EncryptedCatalog catalog() {
     if (target.catalog() == null) {

@@ -42,7 +42,7 @@ final class ManyTables {
   /**
    * Takes the name of a catalog or a namespace, and how many tables at once.
    *
-   * @throws InvalidConfigurationException when there is none of that name
+   * @throws InvalidConfigurationException when none has that name
    * @throws io.icebergcrypto.NotSupportedException when the catalog is not of this project
    */
   static ManyTables of(Call call) {

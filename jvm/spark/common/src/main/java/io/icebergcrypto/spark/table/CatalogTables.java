@@ -133,9 +133,7 @@ public final class CatalogTables {
   }
 
   /**
-   * Whether a table that was listed is listed still. Whether it can be loaded does not tell:
-   * catalogs say that there is no table of what is no Iceberg table, or what this user may not
-   * load, too.
+   * Whether a table that was listed is still listed. Whether it can be loaded does not show this: catalogs also say that a table does not exist when it is not an Iceberg table, or when this user may not load it.
    *
    * @param table its name as in {@link Listed}
    * @return also true when it cannot be listed
@@ -185,7 +183,7 @@ public final class CatalogTables {
     StringBuilder problem = new StringBuilder();
     problem.append(
         String.format(
-            "Nothing was verified: among the tables to verify there is none to leave out named %s",
+            "Nothing was verified: the tables to verify do not include any to leave out named %s",
             String.join(", ", unknown)));
     listed.stream()
         .filter(one -> one.failure() != null)

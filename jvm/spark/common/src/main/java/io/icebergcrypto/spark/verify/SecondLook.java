@@ -138,7 +138,7 @@ final class SecondLook {
     return TableLoader.load(spark, name).operations().current();
   }
 
-  /** Whether none of these files leads to others. */
+  /** Whether these files do not lead to others. */
   private static boolean isWhole(FileSet files) {
     Column leads =
         functions

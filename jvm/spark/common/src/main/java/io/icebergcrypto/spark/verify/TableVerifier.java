@@ -351,7 +351,7 @@ public final class TableVerifier {
     return Folders.outermost(all);
   }
 
-  /** The same files for the same seed, whatever else the table has. */
+  /** The same files for the same seed, regardless of the table's other files. */
   private FileSet sampled(FileSet files) {
     if (options.sample() == 1) {
       return files;

@@ -31,7 +31,7 @@ enum Phase {
     return name().toLowerCase(Locale.ROOT).replace('_', ' ');
   }
 
-  /** The step of this {@link #label()}; the first when there is none. */
+  /** The step of this {@link #label()}; the first if no step has it. */
   static Phase ofLabel(String label) {
     return Stream.of(values())
         .filter(phase -> phase.label().equals(label))

@@ -139,7 +139,7 @@ public final class RecordedFiles {
   public Dataset<Row> right() {
     return all()
         .where("problem IS NULL")
-        .where(functions.col(RUN).notEqual(run)) // Spark reads the folder anew when it grows
+        .where(functions.col(RUN).notEqual(run)) // Spark reads the folder again when it grows
         .dropDuplicates("path")
         .drop(RUN);
   }
