@@ -322,8 +322,7 @@ public final class ParquetCryptoFactory
           file + " has no key: it is plaintext",
           String.format(
               "It was written by a client without keys, or put in place of an encrypted file."
-                  + " Find out by whom;"
-                  + " to read it all the same, set %s=allow for this read.",
+                  + " Find out by whom; to read it anyway, set %s=allow for this read.",
               ParquetSettings.PLAINTEXT_READS));
     }
   }

@@ -172,7 +172,7 @@ final class ParquetSettings {
   /**
    * Refuses settings without a KMS.
    *
-   * @throws InvalidConfigurationException when it does not exist
+   * @throws InvalidConfigurationException when they have none
    */
   void checkKms() {
     if (!KmsClients.isConfigured(KmsClients.ofKms(ours))) {

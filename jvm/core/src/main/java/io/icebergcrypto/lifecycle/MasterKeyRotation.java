@@ -234,7 +234,7 @@ public record MasterKeyRotation(
                 ? "the newest version of '" + newKeyId + "'"
                 : String.format("version %s of '%s'", newVersions, newKeyId);
     if (valueKeys > 0) {
-      by += ", and " + number(valueKeys, "value key") + " anew";
+      by += ", together with " + number(valueKeys, "value key");
     }
 
     String left =

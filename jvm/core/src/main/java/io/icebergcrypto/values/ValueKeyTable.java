@@ -238,8 +238,8 @@ public final class ValueKeyTable {
               dropped.version(), name, catalogName),
           String.format(
               "CALL %s.system.rotate_value_key(name => '%s', new_version => true), encrypt all"
-                  + " columns again, and then drop this version. If nobody must read the values"
-                  + " again, destroy master key '%s' in the KMS: older metadata files have the"
+                  + " columns again, and then drop this version. If the values must never be"
+                  + " read again, destroy master key '%s' in the KMS: older metadata files have the"
                   + " value key, too.",
               catalogName, name, dropped.masterKeyId()));
     }

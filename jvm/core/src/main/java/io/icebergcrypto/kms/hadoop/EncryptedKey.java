@@ -44,7 +44,7 @@ record EncryptedKey(String version, byte[] iv, byte[] material) {
   /**
    * Reads one from where {@link #encode} wrote it, and no further.
    *
-   * @return empty when such a key could not have one
+   * @return empty when it is not one that such a key could have
    * @throws java.nio.BufferUnderflowException when it is cut off
    */
   static Optional<EncryptedKey> read(ByteBuffer from) {

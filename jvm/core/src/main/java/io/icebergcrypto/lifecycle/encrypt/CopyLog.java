@@ -245,8 +245,8 @@ public final class CopyLog {
                     "Nothing was changed. Anyone who can write there may have written that: do"
                         + " not use a key because it is named there. If you know that you have"
                         + " begun with another key, call encrypt_table with that one;"
-                        + " rotate_master_key changes it"
-                        + " afterwards. If not, delete the folder %s, to start over.",
+                        + " rotate_master_key changes it afterwards. If not, delete the folder"
+                        + " %s, to start over.",
                     folder.path()))
             .inTable(tableName);
       }

@@ -124,7 +124,7 @@ public final class TableDecryption {
       throw decryption.withLeft(e);
     } catch (CommitStateUnknownException e) {
       throw e;
-    } catch (Exception e) { // Spark's are not declared
+    } catch (Exception e) { // Spark throws checked ones undeclared
       if (!decryption.left.isEmpty()) {
         throw decryption.withLeft(decryption.failed(e));
       }
@@ -172,7 +172,7 @@ public final class TableDecryption {
   private Map<String, Object> run() {
     try {
       return rounds();
-    } catch (Exception e) { // Spark's are not declared
+    } catch (Exception e) { // Spark throws checked ones undeclared
       CancelledException.rethrow(e);
       throw e;
     } finally {

@@ -152,7 +152,7 @@ public final class TableEncryption {
         }
       } catch (IcebergCryptoException | CommitStateUnknownException e) {
         throw e;
-      } catch (Exception e) { // Spark's are not declared
+      } catch (Exception e) { // Spark throws checked ones undeclared
         CancelledException.rethrow(e);
         // files of a snapshot that was expired meanwhile are gone
         if (round == ROUNDS || isInForce(base)) {
@@ -184,8 +184,7 @@ public final class TableEncryption {
             "The table is as it was, and what was copied is kept. A file that is gone or damaged is"
                 + " named above or in an executor's log: restore it from a backup or an object"
                 + " version, and do not give up any of its rows for this. Fix anything else that"
-                + " failed."
-                + " Then call encrypt_table again, which continues.",
+                + " failed. Then call encrypt_table again, which continues.",
             e)
         .inTable(plaintext.name());
   }
@@ -241,7 +240,7 @@ public final class TableEncryption {
       this.kept = groups;
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
-      committed = true; // no matter what a server shows from now on: that of a replica that lags, say
+      committed = true; // even if a server, of a replica that lags, say, shows otherwise
       KeyIdChange.requireEncrypted(plaintext.catalog(), plaintext.identifier(), base);
       log.delete();
       return EncryptionReport.done(

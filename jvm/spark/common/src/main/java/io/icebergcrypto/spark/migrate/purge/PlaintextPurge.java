@@ -107,7 +107,7 @@ public final class PlaintextPurge {
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
     try {
       return new PlaintextPurge(spark, catalog, identifier, table, options, progress).run();
-    } catch (Exception e) { // Spark's are not declared
+    } catch (Exception e) { // Spark throws checked ones undeclared
       CancelledException.rethrow(e);
       throw e;
     } finally {
@@ -315,10 +315,9 @@ public final class PlaintextPurge {
                   String.join(", ", files.outsidePaths(NAMED))),
               "Nothing was deleted. They may be another table's: add_files, snapshot and migrate"
                   + " import such files, and anyone who can write to the storage can name any."
-                  + " dry_run"
-                  + " => true lists them. Give the folders of files that others need as keep =>"
-                  + " array('...'), and those where the files listed are this table's alone, as"
-                  + " those of a former write.data.path, as folders => array('...').")
+                  + " dry_run => true lists them. Give the folders of files that others need as"
+                  + " keep => array('...'), and those where the files listed are this table's"
+                  + " alone, as those of a former write.data.path, as folders => array('...').")
           .inTable(table.name());
     }
   }
