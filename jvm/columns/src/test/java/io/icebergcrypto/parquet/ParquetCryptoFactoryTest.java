@@ -352,7 +352,7 @@ class ParquetCryptoFactoryTest {
         .isEqualTo(made.getFooterKey());
   }
 
-  /** Parquet keeps KMS clients and KEKs for all of a JVM, whoever asks. */
+  /** Parquet keeps KMS clients and KEKs for all of a JVM, no matter who asks. */
   @Test
   void settingsDoNotUseEachOthersKeys() throws IOException {
     hadoop.set(UNIFORM_KEY, "k1");

@@ -146,7 +146,7 @@ class StockWritersTest extends LakeFixture {
     }
 
     table.newDelete().deleteFile(plaintext).commit();
-    assertThat(TestLake.ids(table)).as("mended").containsExactly(1L);
+    assertThat(TestLake.ids(table)).as("repaired").containsExactly(1L);
   }
 
   @Test
@@ -215,7 +215,7 @@ class StockWritersTest extends LakeFixture {
   }
 
   @Test
-  void aDataKeyLengthThatLocksTheTableCanBeMended() throws IOException {
+  void aDataKeyLengthThatLocksTheTableCanBeRepaired() throws IOException {
     TestLake.append(create(), 1);
     lake.openStock()
         .loadTable(T)

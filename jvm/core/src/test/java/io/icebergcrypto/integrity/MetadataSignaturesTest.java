@@ -473,7 +473,7 @@ class MetadataSignaturesTest extends LakeFixture {
 
   // ---- master keys that do not tell who wrapped
 
-  /** A KMS of somebody's own, that says nothing of its wrapping. */
+  /** A user's own KMS, that says nothing of its wrapping. */
   public static class Silent extends PlainKms {
     private static final long serialVersionUID = 1L;
     static final AtomicInteger CALLS = new AtomicInteger();

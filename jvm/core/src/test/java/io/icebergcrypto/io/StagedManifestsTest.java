@@ -82,7 +82,7 @@ class StagedManifestsTest extends LakeFixture {
         .startsWith("AGS1")
         .doesNotContain(text(ByteBuffers.toByteArray(data.keyMetadata())))
         .doesNotContain(data.location());
-    // a sink that runs for months stages many: the table learns none of their keys
+    // a sink that runs for months stages many: the table does not learn their keys
     assertThat(((TableEncryptionManager) table.encryption()).keys()).hasSize(keys);
   }
 

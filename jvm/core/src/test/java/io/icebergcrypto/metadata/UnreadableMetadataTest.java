@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** A metadata file that is none is an error at once, that names table and file. */
+/** A file that is not a metadata file is an error at once, which names table and file. */
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "JDBC", "HADOOP"})
 class UnreadableMetadataTest extends LakeFixture {

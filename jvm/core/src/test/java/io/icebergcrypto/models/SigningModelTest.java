@@ -20,7 +20,7 @@ class SigningModelTest {
     DELETES_AFTER_OWN_COMMIT,
     SIGNS_FOR_THE_FIRST_BASE,
     SIGNS_WITH_THE_FIRST_KEK,
-    /** The catalog moves its pointer whatever it was. */
+    /** The catalog moves its pointer regardless of what it was. */
     OVERWRITES
   }
 

@@ -15,7 +15,7 @@ import java.util.concurrent.atomic.AtomicReference;
 /**
  * One round of a fuzz target: hostile input, from a seed of its own, so that a failure repeats. A
  * target parses it and may give a value or throw an {@link IcebergCryptoException} with a hint,
- * nothing else; it takes seconds and megabytes at most, whatever the input says.
+ * nothing else; it takes seconds and megabytes at most, for any input.
  *
  * <p>{@code -Diceberg.crypto.fuzz=N} sets the number of rounds of every target; {@code make soak}
  * asks for many. The seeds of the rounds go up from {@link #SEED}: with the seed of a failure as
