@@ -129,7 +129,7 @@ class StagedManifestsTest extends LakeFixture {
     String newest = Kek.newest(TestLake.metadata(catalog.loadTable(T))).orElseThrow().keyId();
     catalog
         .context()
-        .mend(
+        .repair(
             T,
             metadata -> {
               TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
