@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
  *
  * @param algorithm of Parquet AES_GCM_V1 or AES_GCM_CTR_V1, of ORC AES_CTR_128 or AES_CTR_256
  * @param footerEncrypted or else plaintext, which Parquet signs
- * @param footerKey the master key of the footer; null: the file does not tell
+ * @param footerKey the master key of the footer; null: the file does not say
  * @param columns null: the footer is encrypted, and its key was not to be had
  * @param unknown why the columns are not known; null: they are
  */

@@ -252,7 +252,7 @@ public final class ParquetCryptoFactory
     return settings.plaintextReads() ? own.withPlaintextFilesAllowed().build() : own.build();
   }
 
-  /** Keys as Parquet's key tools find them. One that does not open is asked for once more. */
+  /** Keys as Parquet's key tools find them. One that does not open is asked for again. */
   static DecryptionKeyRetriever keys(ParquetSettings settings, Path file) {
     Supplier<DecryptionKeyRetriever> fresh =
         () ->
@@ -274,8 +274,8 @@ public final class ParquetCryptoFactory
   }
 
   /**
-   * Does something with the keys of a session and, if that finds bytes that were changed, once more
-   * with the keys that the KMS gives then.
+   * Does something with the keys of a session and, if that finds bytes that were changed, again
+   * with the keys that the KMS returns then.
    *
    * @param hadoop has the KMS's settings
    * @throws TamperedException when it is found both times

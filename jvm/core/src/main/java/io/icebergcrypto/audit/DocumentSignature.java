@@ -123,7 +123,7 @@ public final class DocumentSignature {
       return;
     }
 
-    // before anybody is accused: the KMS may have been wrong once
+    // before anyone is accused: the KMS may have been wrong once
     UnwrapsAgain.forget(bound, wrappedKey(signature), signer);
     if (!isSigned(signed, signature, signer, bound)) {
       throw changed("it is not what was signed");
@@ -193,7 +193,7 @@ public final class DocumentSignature {
               .encode(CharBuffer.wrap(CanonicalJson.canonical(signed))));
       return hmac.doFinal();
     } catch (CharacterCodingException e) {
-      throw changed("it has text that is no Unicode");
+      throw changed("it has text that is not Unicode");
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("This JVM has no " + JAVA_ALGORITHM, e);
     }
@@ -240,7 +240,7 @@ public final class DocumentSignature {
                 + " key with it (as with RSA, whose public half wraps)",
             keyId, kms),
         String.format(
-            "Use a symmetric master key. For a KMS client of your own that only who may use the key"
+            "Use a symmetric master key. For a KMS client of your own that only those who may use the key"
                 + " can wrap with, set %s=true.",
             KmsProperties.AUTHENTICATED_WRAPPING));
   }

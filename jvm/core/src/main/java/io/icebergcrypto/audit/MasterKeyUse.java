@@ -27,7 +27,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * Which master keys, in which versions, wrapped the KEKs that one table needs, and the value keys
- * that it keeps. The KMS is not asked, and metadata is not authenticated: it may be anybody's.
+ * that it keeps. The KMS is not asked, and metadata is not authenticated: it may be anyone's.
  *
  * @param table the table's full name
  * @param keyId its master key; null when it was removed from its properties
@@ -40,8 +40,8 @@ public record MasterKeyUse(
    * Who wrapped a KEK or a value key.
    *
    * @param masterKeyId the master key
-   * @param version its version; null when the wrapped key does not tell
-   * @param madeAt when the key was made, in milliseconds since the epoch; 0 when it does not tell
+   * @param version its version; null when the wrapped key does not say
+   * @param madeAt when the key was made, in milliseconds since the epoch; 0 when it does not say
    * @param encrypts whether anything of the table is under the key: a KEK stays for a while after
    *     nothing is
    */

@@ -160,7 +160,7 @@ public final class MetadataFiles {
         TableMetadata metadata = file.metadata();
         return new Read(new Version(path, file.length(), null, null), metadata);
       } catch (RuntimeException e) {
-        String words = "it is no table metadata: " + e.getMessage();
+        String words = "it is not table metadata: " + e.getMessage();
         FileProblem problem = new FileProblem(ProblemCode.TAMPERED, words);
         return new Read(new Version(path, file.length(), problem, null), null);
       }

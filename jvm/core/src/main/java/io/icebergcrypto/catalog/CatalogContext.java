@@ -162,7 +162,7 @@ public record CatalogContext(
 
   /**
    * A table of metadata that is not in the catalog, with this one's encryption: such as that of a
-   * table which is to be encrypted, before it is committed.
+   * table to be encrypted, before it is committed.
    *
    * @param ops operations that keep the metadata, and read and write plain files
    * @param table the table's full name
@@ -232,7 +232,7 @@ public record CatalogContext(
    * Checks that a table may have a master key, before the KMS is asked for it.
    *
    * @throws AccessDeniedException when this catalog does not allow it
-   * @throws InvalidConfigurationException when others than its users can wrap with it, and the
+   * @throws InvalidConfigurationException when anyone other than its users can wrap with it, and the
    *     metadata is authenticated
    */
   public void checkMasterKey(String table, String keyId) {

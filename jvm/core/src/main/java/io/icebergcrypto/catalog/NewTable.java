@@ -165,7 +165,7 @@ final class NewTable {
   }
 
   /**
-   * The table that is to be replaced, or null. Its properties say whether the new files are to be
+   * The table to be replaced, or null. Its properties say whether the new files are to be
    * encrypted: they must be genuine.
    */
   Table existing() {

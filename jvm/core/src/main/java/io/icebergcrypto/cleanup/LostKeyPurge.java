@@ -48,7 +48,7 @@ final class LostKeyPurge {
    * @param drop drops the table in the catalog, without its files; false when it was gone
    * @return what was in there
    * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
-   * @throws InvalidConfigurationException when the location holds another table, or is no table's
+   * @throws InvalidConfigurationException when the location holds another table, or is not that of a table
    *     own; nothing was dropped then
    * @throws IcebergCryptoException when the table was dropped and files remain, or when its
    *     location cannot be listed or metadata in it cannot be read; nothing was dropped then

@@ -24,7 +24,7 @@ public final class CommitSteps {
   private final Supplier<? extends KeyManagementClient> kms;
   private final List<Step> steps;
 
-  /** Takes the metadata that is to be committed and returns it, changed or not, or refuses it. */
+  /** Takes the metadata to be committed and returns it, changed or not, or refuses it. */
   private interface Step {
     TableMetadata apply(Commit commit, TableMetadata metadata);
   }

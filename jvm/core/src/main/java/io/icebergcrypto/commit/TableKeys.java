@@ -43,7 +43,7 @@ public final class TableKeys {
   }
 
   /**
-   * Learns the keys of metadata in force, if anybody has used this table's keys yet. It may have
+   * Learns the keys of metadata in force, if anyone has used this table's keys yet. It may have
    * another master key than before.
    */
   public synchronized void learn(TableMetadata metadata) {
@@ -86,7 +86,7 @@ public final class TableKeys {
     return !manager.tableKeyId().equals(keyId) && !Objects.equals(uuid, metadata.uuid());
   }
 
-  /** Whether anybody has used this table's keys yet. */
+  /** Whether anyone has used this table's keys yet. */
   public synchronized boolean areInUse() {
     return manager != null;
   }

@@ -107,7 +107,7 @@ public final class AllowedKeyIds {
     return !limited() || patterns.stream().anyMatch(pattern -> matches(pattern, characters));
   }
 
-  /** Goes back to the last * only: key ids may be anybody's, and must not cost much. */
+  /** Goes back to the last * only: key ids may be anyone's, and must not cost much. */
   private static boolean matches(int[] pattern, int[] text) {
     int p = 0;
     int afterStar = -1;

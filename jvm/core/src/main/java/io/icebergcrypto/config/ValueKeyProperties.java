@@ -102,7 +102,7 @@ public final class ValueKeyProperties {
     if (!lost.isEmpty()) {
       throw new NotSupportedException(
               "the commit would remove value keys: " + String.join(", ", lost),
-              "What they encrypted could not be decrypted by anybody. Nothing was committed.")
+              "What they encrypted could not be decrypted by anyone. Nothing was committed.")
           .inTable(tableName);
     }
 
@@ -153,7 +153,7 @@ public final class ValueKeyProperties {
     if (!keys.isEmpty()) {
       throw new NotSupportedException(
               "it keeps value keys: " + String.join(", ", keys),
-              "What they encrypted could not be decrypted by anybody. If nothing needs them, have"
+              "What they encrypted could not be decrypted by anyone. If nothing needs them, have"
                   + " their master keys disabled in the KMS, and then destroyed; with another table"
                   + " in "
                   + TABLE

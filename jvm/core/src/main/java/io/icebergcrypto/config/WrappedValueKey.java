@@ -14,7 +14,7 @@ import java.util.Map;
  * One version of a value key, as its table keeps it: 32 random bytes, wrapped by a master key.
  *
  * @param name what SQL calls the key
- * @param id identifies the version in each value that it encrypted; even, as its lowest bit tells
+ * @param id identifies the version in each value that it encrypted; even, as its lowest bit shows
  *     there how the value was encrypted
  * @param masterKeyId the master key that wrapped it
  * @param wrapped what the KMS gave, in base64

@@ -14,7 +14,7 @@ record AuthenticatedContent(Set<String> setOnLoad) {
   /**
    * That of metadata, as a catalog writes it to its file.
    *
-   * @throws IllegalArgumentException when it has text that is no Unicode
+   * @throws IllegalArgumentException when it has text that is not Unicode
    */
   CanonicalDocument of(TableMetadata metadata) {
     return without(CanonicalDocument.of(metadata));

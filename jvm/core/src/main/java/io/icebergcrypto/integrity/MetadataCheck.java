@@ -16,7 +16,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * A check of the MAC of one table's metadata: of the bytes that it was loaded from, where they are
- * known. Otherwise it reads the file once, or not at all: as a rule what the catalog behind loaded
+ * known. Otherwise it reads the file once, or not at all: usually what the catalog behind loaded
  * is all that the file holds. Where a client with a later Iceberg wrote more, the check is of the
  * file's bytes, and what was loaded must be what they say.
  */
@@ -129,7 +129,7 @@ final class MetadataCheck {
     try {
       loaded = content.of(metadata);
     } catch (IllegalArgumentException e) {
-      return e.getMessage(); // nobody signs text that is no Unicode
+      return e.getMessage(); // nobody signs text that is not Unicode
     }
 
     if (mac.matches(loaded, place, key)) {
@@ -158,7 +158,7 @@ final class MetadataCheck {
     try {
       return loadedFrom != null && mac.matches(content.of(loadedFrom), place, key);
     } catch (IllegalArgumentException e) {
-      return false; // it is no JSON in the strict sense: told below
+      return false; // it is not JSON in the strict sense: told below
     }
   }
 

@@ -60,13 +60,13 @@ public final class SigningKeys {
     throw new InvalidConfigurationException(
             String.format(
                 "its metadata cannot be authenticated: %s does not tell who wrapped a key with"
-                    + " master key '%s' (as with RSA, whose public half wraps), so anybody could"
+                    + " master key '%s' (as with RSA, whose public half wraps), so anyone could"
                     + " make the key of a MAC",
                 kms, keyId),
             String.format(
                 "Use a symmetric master key; or set the catalog property %s=off, and anyone who"
                     + " can write to the storage can change the metadata. For a KMS client of"
-                    + " your own that only who may use the key can wrap with, set %s=true.",
+                    + " your own that only those who may use the key can wrap with, set %s=true.",
                 EncryptionProperties.METADATA_AUTHENTICATION, KmsProperties.AUTHENTICATED_WRAPPING))
         .inTable(tableName);
   }

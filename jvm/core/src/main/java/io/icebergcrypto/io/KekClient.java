@@ -59,7 +59,7 @@ final class KekClient implements UnwrapsAgain {
 
   /**
    * The KEK's entry. Iceberg gives the very array of the entry that it needs: others may have the
-   * same bytes, and another master key, or no check value. Where it is no known entry's, as after a
+   * same bytes, and another master key, or no check value. Where it is not a known entry's, as after a
    * rotation meanwhile, the table's master key and a check value count first; and where no entry
    * tells, it is under the table's master key.
    */

@@ -4,7 +4,7 @@ import io.icebergcrypto.kms.config.KmsProperties;
 
 /**
  * A KMS client that knows whether the keys it wraps are authenticated. Iceberg's contract does not
- * say so: a KMS with an asymmetric master key unwraps what anybody wrapped with its public half.
+ * say so: a KMS with an asymmetric master key unwraps what anyone wrapped with its public half.
  *
  * <p>Metadata of tables is authenticated with keys that the KMS unwraps, and so only under master
  * keys for which this says yes. A client of the user's own may implement it; for one that does not,

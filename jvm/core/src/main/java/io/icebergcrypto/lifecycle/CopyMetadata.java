@@ -53,7 +53,7 @@ public final class CopyMetadata {
   private CopyMetadata() {}
 
   /**
-   * Checks that a table can be copied, as far as its metadata tells.
+   * Checks that a table can be copied, as far as its metadata shows.
    *
    * @param name the table's full name
    * @throws InvalidConfigurationException when not all of it is below the source prefix

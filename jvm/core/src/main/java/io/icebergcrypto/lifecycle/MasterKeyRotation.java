@@ -27,7 +27,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * @param keks how many KEKs were rewrapped
  * @param oldVersions the versions of the master key that wrapped them before, such as "1, 2"; null
  *     when the KEKs do not show them
- * @param newVersions the one that wraps them now; null when they do not tell
+ * @param newVersions the one that wraps them now; null when they do not say
  * @param kmsCalls how many calls of the KMS it took
  * @param committed whether the table was changed: not by a dry run
  * @param valueKeys how many versions of value keys were rewrapped

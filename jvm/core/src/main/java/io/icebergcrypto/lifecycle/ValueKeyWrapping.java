@@ -115,11 +115,11 @@ final class ValueKeyWrapping {
   }
 
   /**
-   * Three calls; four where only that the KMS gives the key twice tells whether it is the right
+   * Three calls; four where only that the KMS returns the key twice tells whether it is the right
    * one.
    *
    * @param target the master key that is to wrap it, in its newest version
-   * @throws BadWrappedKeyException when the KMS gives another key, or another one than it wrapped
+   * @throws BadWrappedKeyException when the KMS returns another key, or another one than it wrapped
    */
   private ByteBuffer wrapAgain(WrappedValueKey key, String target) {
     UncachedKms kms = table.kms();

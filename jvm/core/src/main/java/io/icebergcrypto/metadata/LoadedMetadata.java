@@ -73,7 +73,7 @@ public final class LoadedMetadata {
   }
 
   /**
-   * Metadata of a table that is to be there.
+   * Metadata of a table that must exist.
    *
    * @throws NoSuchTableException when it is null
    */

@@ -4,7 +4,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Where a metadata file is, as far as the catalog's pointer tells.
+ * Where a metadata file is, as far as the catalog's pointer shows.
  *
  * @param folder without what clients write in several ways: the scheme (s3 and s3a, file: and
  *     none), and the server of HDFS (a name service, one of its hosts, none)

@@ -114,7 +114,7 @@ public final class ValueKeyTable {
    *
    * @param name what SQL calls it
    * @param masterKeyId the master key that wraps it
-   * @throws InvalidConfigurationException when there is a value key of this name, or it is no name
+   * @throws InvalidConfigurationException when there is a value key of this name, or it is not a name
    * @throws IcebergCryptoException when the master key is not allowed or does not wrap
    */
   public ValueKeyEntry create(String name, String masterKeyId) {

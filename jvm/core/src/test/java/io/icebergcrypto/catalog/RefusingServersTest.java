@@ -177,7 +177,7 @@ class RefusingServersTest extends LakeFixture {
         .isNotNull();
   }
 
-  /** Such answers do not tell what was kept: no alarm, and no false one. */
+  /** Such answers do not say what was kept: no alarm, and no false one. */
   @Test
   void aServerMayLeaveTheMetadataLocationOut() throws IOException {
     EncryptedCatalog server = lake.open(Map.of("header.X-Tell", "no-location"));
@@ -250,7 +250,7 @@ class RefusingServersTest extends LakeFixture {
     }
   }
 
-  /** As those on iceberg-rust: 409 is no conflict there. */
+  /** As those on iceberg-rust: 409 is not a conflict there. */
   @Test
   void aServerThatRefusesKeyIdsGetsNoTable() throws IOException {
     Set<Path> before = written();

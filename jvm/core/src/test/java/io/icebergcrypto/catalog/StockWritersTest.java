@@ -181,7 +181,7 @@ class StockWritersTest extends LakeFixture {
     load(ALLOW).newAppend().appendFile(plaintextFile(2)).stageOnly().commit();
     checkNotPublished(2); // by moving the branch
     TestLake.append(load(Map.of()), 3);
-    checkNotPublished(2); // by committing its files once more
+    checkNotPublished(2); // by committing its files again
     assertThat(TestLake.ids(load(Map.of()))).containsExactly(1L, 3L);
   }
 

@@ -36,7 +36,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Keys come with snapshots and go with them, and none goes that anybody needs. */
+/** Keys come with snapshots and go with them, and none goes that anyone needs. */
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
 class KeyRetentionTest extends LakeFixture {
@@ -240,7 +240,7 @@ class KeyRetentionTest extends LakeFixture {
     assertThat(keys(table)).hasSize(1 + 4); // the last two and the one staged, and the kept one
   }
 
-  /** A branch of its own is no conflict on REST: the server takes both changes as they are. */
+  /** A branch of its own is not a conflict on REST: the server takes both changes as they are. */
   @Test
   void anExpiryHarmsNoCommitToAnotherBranch() throws IOException {
     Table table = create(3);

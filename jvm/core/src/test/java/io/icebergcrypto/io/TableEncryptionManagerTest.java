@@ -241,7 +241,7 @@ class TableEncryptionManagerTest {
     assertThat(manager.key(kek.keyId()).encryptedById()).isEqualTo("k2");
   }
 
-  /** What began before a rotation, on a catalog where that is no conflict. */
+  /** What began before a rotation, on a catalog where that is not a conflict. */
   @Test
   void eachKekIsUnwrappedWithItsOwnMasterKey() {
     List<String> asked = new ArrayList<>();

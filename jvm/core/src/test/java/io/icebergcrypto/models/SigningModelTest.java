@@ -212,7 +212,7 @@ class SigningModelTest {
       fault("the KMS fails before the commit", refused());
     }
 
-    /** Iceberg deletes what is new after an error that is no CommitStateUnknownException. */
+    /** Iceberg deletes what is new after an error that is not a CommitStateUnknownException. */
     private Pc refused() {
       return s.has(var(Var.ROWS1)) ? Pc.UNKNOWN : Pc.CLEAN;
     }

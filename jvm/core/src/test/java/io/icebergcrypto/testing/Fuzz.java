@@ -222,7 +222,7 @@ public final class Fuzz {
       case 4 -> overwrite(result, at, ByteBuffer.allocate(4).putInt(number()).array());
       case 5 -> result = Arrays.copyOf(bytes, at);
       case 6 -> result = splice(bytes, at, at, bytes(12));
-      case 7 -> { // a part of it once more, somewhere else
+      case 7 -> { // a part of it again, somewhere else
         int from = random.nextInt(bytes.length);
         byte[] part = Arrays.copyOfRange(bytes, from, Math.min(bytes.length, from + 40));
         result = splice(bytes, at, at, part);

@@ -45,7 +45,7 @@ public record EncryptionKeys(
    * Lists the keys of a table.
    *
    * @throws NotSupportedException when it is not encrypted
-   * @throws TamperedException when its metadata is refused: what it lists may be anybody's
+   * @throws TamperedException when its metadata is refused: what it lists may be anyone's
    */
   public static EncryptionKeys of(EncryptedCatalog catalog, TableIdentifier identifier) {
     CatalogContext context = catalog.context();

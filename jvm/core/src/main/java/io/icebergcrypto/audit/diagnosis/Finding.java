@@ -37,7 +37,7 @@ public record Finding(
     KEY_ID_REMOVED(
         "no client of this project reads or writes the table; stock clients write plaintext"),
     /** Its key id is the empty text. */
-    KEY_ID_EMPTY("the table cannot be written, and as a rule not be read"),
+    KEY_ID_EMPTY("the table cannot be written, and usually cannot be read"),
     /** Its key id is that of a master key that wrapped none of its KEKs. */
     KEY_ID_CHANGED("new KEKs are wrapped by that master key, and stock clients cannot read"),
     /** It has a key id, no KEK and no snapshot: a client without encryption writes plaintext. */

@@ -126,7 +126,7 @@ public final class TableDiagnosis {
     try {
       Table loaded = ours == null ? catalog.loadTable(identifier) : ours.unchecked(identifier);
       if (!(loaded instanceof BaseTable table)) {
-        throw new NoSuchTableException("%s is no table with metadata of its own", name);
+        throw new NoSuchTableException("%s is not a table with metadata of its own", name);
       }
 
       this.name = ours == null ? name : table.name();
@@ -147,7 +147,7 @@ public final class TableDiagnosis {
       add(
           Kind.DATA_KEY_LENGTH,
           String.format(
-              "%s is no number, and Iceberg's Hive catalog cannot load the table: %s",
+              "%s is not a number, and Iceberg's Hive catalog cannot load the table: %s",
               EncryptionProperties.DATA_KEY_LENGTH, e.getMessage()),
           String.format(
               "In the Hive metastore, with Hive's own ALTER TABLE ... SET TBLPROPERTIES, set '%s'"

@@ -133,7 +133,7 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
   /** The error for an answer that no vault gives. */
   IcebergCryptoException notVault(int http) {
     return new InvalidConfigurationException(
-        problem("answers for", "HTTP " + http + " that is no answer of Key Vault's"),
+        problem("answers for", "HTTP " + http + " that is not an answer of Key Vault's"),
         "Check encryption.kms.azure.vault-url, and any proxy on the way there.");
   }
 

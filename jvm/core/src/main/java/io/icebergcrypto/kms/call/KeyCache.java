@@ -147,7 +147,7 @@ public final class KeyCache {
       throw e;
     }
 
-    // the answer is copied before anybody could wipe the entry
+    // the answer is copied before anyone could wipe the entry
     ByteBuffer answer = ByteBuffer.wrap(unwrapped.clone());
     entry.endsNanos = end();
     entry.unwrapped.complete(unwrapped);

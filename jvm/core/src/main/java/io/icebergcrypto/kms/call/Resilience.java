@@ -55,7 +55,7 @@ public final class Resilience {
     /**
      * Reads the properties.
      *
-     * @throws InvalidConfigurationException when one is no number, or too small
+     * @throws InvalidConfigurationException when one is not a number, or too small
      */
     public static Limits of(Map<String, String> properties) {
       PropertyReader reader = new PropertyReader(properties);

@@ -278,7 +278,7 @@ public final class SecretSource implements Serializable {
   }
 
   /**
-   * Refuses a file that decides who logs in, or where, when others than its owner may write it.
+   * Refuses a file that decides who logs in, or where, when users other than its owner may write it.
    * They may read it: there is no secret in it, or one that ends soon, as in the tokens that
    * Kubernetes projects into a container with mode 644. Links are followed.
    *

@@ -73,7 +73,7 @@ record GcpErrors(GcpConfig config, String keyId) {
           new InvalidConfigurationException(
               problem(
                   String.format("answers HTTP %d for", http),
-                  status.isEmpty() ? "that is no answer of Cloud KMS" : status + " " + message),
+                  status.isEmpty() ? "that is not an answer of Cloud KMS" : status + " " + message),
               "Check encryption.kms.gcp.endpoint, and any proxy on the way there.");
     };
   }

@@ -52,7 +52,7 @@ final class HadoopHttp {
     }
   }
 
-  /** The error for an answer of 200 that no Hadoop KMS gives. */
+  /** The error for an answer of 200 that no Hadoop KMS returns. */
   IcebergCryptoException noHadoopKms(String operation, String keyId) {
     return errors.of(new JsonHttp.Answer(200, new JsonObject(), Map.of()), operation, keyId);
   }

@@ -92,7 +92,7 @@ final class Pkcs11Session {
    * @param mode Cipher's
    * @param parameters the nonce and the tag's length
    * @param authenticated what is authenticated beside the data
-   * @throws InvalidConfigurationException when the key is no AES key, or not kept in the token
+   * @throws InvalidConfigurationException when the key is not an AES key, or not kept in the token
    */
   Cipher cipher(
       int mode, String keyId, int version, GCMParameterSpec parameters, byte[] authenticated)

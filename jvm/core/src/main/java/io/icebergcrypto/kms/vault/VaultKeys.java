@@ -145,7 +145,7 @@ final class VaultKeys implements MasterKeys {
     }
   }
 
-  /** Asks, and once more when there is another token than the one that Vault refused. */
+  /** Asks, and again when there is another token than the one that Vault refused. */
   private JsonHttp.Answer ask(String operation, String keyId, JsonObject request) {
     String token = login.token();
     JsonHttp.Answer answer = http.post(path(operation, keyId), token, request);

@@ -139,7 +139,7 @@ final class VaultLogin {
    * no good: each leaves a token in Vault and may use up an AppRole's secret id.
    *
    * @param refused the token
-   * @param dead whether Vault said that it is no token any more; when not, the token may be good
+   * @param dead whether Vault said that it is no longer a token; when not, the token may be good
    *     and its policies the reason
    * @return true when {@link #token()} now gives another one
    */

@@ -165,7 +165,7 @@ final class ManifestsWithLengths {
     return found;
   }
 
-  /** The snapshots that added the live files of a manifest, by path: its reader does not tell. */
+  /** The snapshots that added the live files of a manifest, by path: its reader does not say. */
   private static Map<String, Long> addedBy(FileScanTask manifest) {
     Map<String, Long> found = new HashMap<>();
     try (CloseableIterable<StructLike> rows = manifest.asDataTask().rows()) {

@@ -22,7 +22,7 @@ import org.apache.iceberg.TableMetadata.MetadataLogEntry;
  * @param endVersion the metadata file of the version to be copied: the newest; null is the same
  * @param stagingLocation the folder for files that are rewritten; null for one in the table's
  *     metadata folder
- * @param createFileList whether to list the files that are to be copied
+ * @param createFileList whether to list the files to be copied
  */
 public record CopyRequest(
     PathMapping paths,
@@ -129,7 +129,7 @@ public record CopyRequest(
         || start.lastSequenceNumber() > metadata.lastSequenceNumber()) {
       throw invalid(
           table.name(),
-          "start_version " + path + " is no earlier version of this table",
+          "start_version " + path + " is not an earlier version of this table",
           "Leave start_version out, and all files are listed.");
     }
 

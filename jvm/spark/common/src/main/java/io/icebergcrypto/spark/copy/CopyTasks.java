@@ -71,7 +71,7 @@ final class CopyTasks implements Serializable {
    */
   record Plan(PathMapping paths, String staging, String run, long newerThan, String kekId)
       implements Serializable {
-    /** Where a file of the copy is written that is to be at a path. */
+    /** Where to write a file of the copy that belongs at a path. */
     String staged(String target) {
       return new PathMapping(paths.target(), paths.source()).below(staging, target);
     }

@@ -105,7 +105,7 @@ final class Staging {
   }
 
   /**
-   * Writes the list of files that are to be copied: lines of a path and, after a comma, another.
+   * Writes the list of files to be copied: lines of a path and, after a comma, another.
    */
   String writeFileList(Consumer<FileList> lines) {
     wrote(fileList());

@@ -230,7 +230,7 @@ public final class TableCopy {
     KeyRegisteringManager.register(manager, manager.encrypt(none).keyMetadata());
   }
 
-  /** Writes the copy's metadata file; gives the path that it is to have. */
+  /** Writes the copy's metadata file; returns the path that it is to have. */
   private String writeMetadata(List<StagedFile> newLists) {
     Map<String, StagedFile> bySource = new HashMap<>();
     newLists.forEach(list -> bySource.put(list.source(), list));

@@ -78,7 +78,7 @@ public final class TablesExamined {
     return all.toMap();
   }
 
-  /** A name that is no namespace's is to be a table's. */
+  /** A name that is not a namespace's must be a table's. */
   private void list(String name) {
     List<Listed> listed;
     try {
@@ -146,7 +146,7 @@ public final class TablesExamined {
         : ours;
   }
 
-  /** Null: it is no table of Iceberg. */
+  /** Null: it is not a table of Iceberg. */
   private void add(String name, TableDiagnosis one) {
     if (one != null) {
       count(one.keyId());

@@ -118,7 +118,7 @@ record CopyProof(SparkSession spark, String name) {
    * The copies of earlier calls that are still there, and of the length that they had. Orphan
    * removal of other clients, say, deletes files that no table has.
    *
-   * @param storage gives stored bytes
+   * @param storage returns stored bytes
    * @param target a table to be
    */
   List<LoggedGroup> present(FileIO storage, BaseTable target, List<LoggedGroup> groups) {

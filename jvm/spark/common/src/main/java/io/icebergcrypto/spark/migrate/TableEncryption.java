@@ -343,7 +343,7 @@ public final class TableEncryption {
   /**
    * Checks that every file is there and encrypted, once, as files of later rounds were proved just
    * now; and that every version has the rows of its copies. These were compared when they were
-   * made; once more where a version reads them with another schema than they were copied with, or
+   * made; again where a version reads them with another schema than they were copied with, or
    * than the current one, with which their manifests are written.
    */
   private void prove(TableMetadata base, BaseTable next, Map<Version, List<LoggedGroup>> groups) {
@@ -448,7 +448,7 @@ public final class TableEncryption {
   /**
    * A setting of the session.
    *
-   * @throws InvalidConfigurationException when it is no number above zero
+   * @throws InvalidConfigurationException when it is not a number above zero
    */
   private static long setting(SparkSession spark, String name, long usual) {
     String value = spark.conf().get(name, String.valueOf(usual)).trim();

@@ -69,7 +69,7 @@ final class ManyTables {
 
   /**
    * The version of a master key that wraps now; what the KMS has answered is kept. Empty: wrapped
-   * keys do not tell.
+   * keys do not say.
    */
   OptionalInt wrappingVersion(String keyId) {
     return versions.computeIfAbsent(

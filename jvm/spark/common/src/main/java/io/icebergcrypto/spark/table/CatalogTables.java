@@ -51,7 +51,7 @@ public final class CatalogTables {
    * A table that is not to be verified.
    *
    * @param table its full name, as in {@link Listed}
-   * @param encrypted whether it has a key id; null when it cannot be loaded, as what is no Iceberg
+   * @param encrypted whether it has a key id; null when it cannot be loaded, as what is not an Iceberg
    *     table
    */
   public record LeftOut(String table, Boolean encrypted) {}
@@ -155,7 +155,7 @@ public final class CatalogTables {
    *
    * @param listed what {@link #listed} found
    * @param names tables as in SQL; those without a catalog are of this one
-   * @throws TableNotFoundException when one of them is no table that was listed: a name that is
+   * @throws TableNotFoundException when one of them is not a table that was listed: a name that is
    *     misspelt is not to pass for one that is left out
    */
   public Selected without(List<Listed> listed, List<String> names) {

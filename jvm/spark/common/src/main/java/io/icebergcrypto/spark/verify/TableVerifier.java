@@ -203,7 +203,7 @@ public final class TableVerifier {
     release(reached);
   }
 
-  /** Checks all that leads to data and delete files, and gives these. */
+  /** Checks all that leads to data and delete files, and returns these. */
   private FileSet reached() {
     addMetadataFiles();
     FileSet manifests = jobs.distinct(below(named()));

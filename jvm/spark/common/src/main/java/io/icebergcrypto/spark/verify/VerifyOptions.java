@@ -25,12 +25,12 @@ public record VerifyOptions(
   /**
    * Checks the values.
    *
-   * @throws InvalidConfigurationException when the sample is no share
+   * @throws InvalidConfigurationException when the sample is not a share
    */
   public VerifyOptions {
     if (!(sample > 0 && sample <= 1)) {
       throw new InvalidConfigurationException(
-          String.format("sample is %s, which is no share of the files", sample),
+          String.format("sample is %s, which is not a share of the files", sample),
           "Give more than 0, and up to 1: 0.01 checks one file in a hundred.");
     }
 

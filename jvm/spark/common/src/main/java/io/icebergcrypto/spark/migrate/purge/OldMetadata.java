@@ -85,7 +85,7 @@ record OldMetadata(TableMetadata kept, Set<String> folders, Dataset<Row> rows) {
     TableMetadata kept = metadataOrNull(read);
     if (kept == null) {
       rows.add(
-          row(path, read.length(), OldTree.DAMAGED, "it is no table metadata", OldTree.PLAINTEXT));
+          row(path, read.length(), OldTree.DAMAGED, "it is not table metadata", OldTree.PLAINTEXT));
       return null;
     }
 

@@ -71,7 +71,7 @@ final class OldTree {
   static final String ENCRYPTED = "encrypted";
   static final String GONE = "gone";
 
-  /** The storage did not tell. */
+  /** The storage did not say. */
   static final String UNKNOWN = "unknown";
 
   /** A gap: there is no such file. */

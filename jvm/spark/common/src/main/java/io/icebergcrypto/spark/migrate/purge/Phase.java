@@ -8,7 +8,7 @@ import java.util.stream.Stream;
 /**
  * The steps of a purge, in their order. One begins when the files of those before are proved gone,
  * so that what is left can always be read from what names it. The table's property says which has
- * begun: from then on, what the steps before have deleted is no gap in the old tree.
+ * begun: from then on, what the steps before have deleted is not a gap in the old tree.
  */
 enum Phase {
   DATA(

@@ -234,7 +234,7 @@ public final class PlaintextPurge {
   }
 
   /**
-   * Table metadata is plaintext as long as the table lives: old manifests, which anybody may have
+   * Table metadata is plaintext as long as the table lives: old manifests, which anyone may have
    * changed, have no say in whether that goes.
    */
   private static Column isMetadata(TableMetadata current) {

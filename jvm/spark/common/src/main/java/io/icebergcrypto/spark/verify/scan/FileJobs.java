@@ -52,7 +52,7 @@ public final class FileJobs {
       return Integer.parseUnsignedInt(value);
     } catch (NumberFormatException e) {
       throw new InvalidConfigurationException(
-          FEW + " is '" + value + "', which is no number of files",
+          FEW + " is '" + value + "', which is not a number of files",
           "Give 0, for Spark jobs only, or a small number such as " + FEW_DEFAULT + ".");
     }
   }

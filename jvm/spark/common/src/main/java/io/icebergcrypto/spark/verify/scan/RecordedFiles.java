@@ -84,7 +84,7 @@ public final class RecordedFiles {
       }
 
       return new RecordedFiles(spark, rows, new Path(path, "outcomes").toString());
-    } catch (IOException | IllegalArgumentException e) { // the latter is for what is no URI
+    } catch (IOException | IllegalArgumentException e) { // the latter is for what is not a URI
       throw new IcebergCryptoException(
               String.format("the folder %s cannot be used to resume: %s", folder, e.getMessage()),
               "Check the URI, and that Spark may read and write there.",
@@ -144,7 +144,7 @@ public final class RecordedFiles {
         .drop(RUN);
   }
 
-  /** Adds outcomes, and gives them as they are recorded. */
+  /** Adds outcomes, and returns them as they are recorded. */
   public Dataset<Row> add(Dataset<Row> found) {
     found
         .withColumn(RUN, functions.lit(run))
