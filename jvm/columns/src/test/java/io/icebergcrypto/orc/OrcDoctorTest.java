@@ -79,7 +79,7 @@ class OrcDoctorTest {
     "orc.encrypt, '', nothing would be encrypted",
     "orc.encrypted, k1:ssn, ORC has no property orc.encrypted",
     "Orc.Encrypt, k1:ssn, ORC has no property Orc.Encrypt",
-    "orc.key.provider, iceberg-krypto, is no key provider",
+    "orc.key.provider, iceberg-krypto, is not a key provider",
     "orc.key.provider, nobody, not known to ORC",
     "orc.key.provider, hadoop, Key provider 'hadoop' (orc.key.provider) has no key 'k1'",
     "iceberg-crypto.orc.require-integrity, true, authenticates nothing",

@@ -6,8 +6,7 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 
 /**
- * Reads the manifest lists of a table to be purged where that is done which grows with a
- * table: in Spark, on executors.
+ * Reads the manifest lists of a table to be purged where work that grows with a table is done: in Spark, on executors.
  */
 public interface ManifestListCheck {
   /**

@@ -112,7 +112,7 @@ final class SealedContent {
 
   /**
    * A KEK that has left the table since, or never was the table's. It is the file's own, which
-   * anyone can write who can write to the storage: it has to be under the table's master key.
+   * anyone with write access to the storage can write: it has to be under the table's master key.
    */
   private static EncryptedKey trusted(
       TableEncryptionManager manager, EncryptedKey kek, ExpectedFile file) {

@@ -149,7 +149,7 @@ class UnreadableMetadataTest extends LakeFixture {
       assertThatThrownBy(() -> lake.open(Map.of()).loadTable(identifier))
           .as(bad.getKey())
           .isExactlyInstanceOf(IcebergCryptoException.class)
-          .hasMessageContainingAll(identifier.toString(), "is no table metadata", "hint:")
+          .hasMessageContainingAll(identifier.toString(), "is not table metadata", "hint:")
           .hasMessageNotContaining("register");
       assertThat(Duration.ofNanos(System.nanoTime() - start))
           .as(bad.getKey())

@@ -67,7 +67,7 @@ class UnwrappedKekTest {
   @Test
   void aKmsThatGivesAnotherKeyIsNamed() {
     assertRefused(kek, List.of(), "a key that does not fit the KEK's check value", WRONG, WRONG);
-    assertRefused(kek, List.of(), "15 bytes, which is no AES key", NO_KEY, NO_KEY);
+    assertRefused(kek, List.of(), "15 bytes, which is not an AES key", NO_KEY, NO_KEY);
     assertRefused(kek, List.of(), "two different keys", WRONG, WRONG_TOO);
   }
 
