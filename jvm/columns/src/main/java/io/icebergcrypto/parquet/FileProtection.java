@@ -46,7 +46,7 @@ public record FileProtection(
    */
   public record Column(String name, By by, String keyId, String mask) {}
 
-  /** Whether a change of the file's data is noticed by who has its keys. */
+  /** Whether a reader with its keys notices a change of the file's data. */
   public boolean authenticated() {
     return algorithm.equals("AES_GCM_V1");
   }

@@ -54,7 +54,7 @@ final class ParquetSettings {
   /** Parquet's name for it is of version 1.14. */
   private static final String COMPLETE = "parquet.encryption.complete.columns";
 
-  /** Who gives Parquet the keys of a file. */
+  /** Which factory gives Parquet the keys of a file. */
   static final String FACTORY = EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME;
 
   /** The older name of the level, which Parquet heeds where that is not set. */

@@ -422,7 +422,7 @@ class ParquetCryptoFactoryTest {
         .hasMessageContaining("unwraps other bytes than it wrapped");
   }
 
-  /** Who may write and not read. */
+  /** A user who may write and not read. */
   @Test
   void aNewKeyThatMayNotBeUnwrappedIsBelieved() {
     useDouble();

@@ -236,12 +236,12 @@ public final class DocumentSignature {
 
     throw new InvalidConfigurationException(
         String.format(
-            "A signature with master key '%s' would prove nothing: %s does not tell who wrapped a"
+            "A signature with master key '%s' would prove nothing: %s does not prove who wrapped a"
                 + " key with it (as with RSA, whose public half wraps)",
             keyId, kms),
         String.format(
-            "Use a symmetric master key. For a KMS client of your own that only those who may use the key"
-                + " can wrap with, set %s=true.",
+            "Use a symmetric master key. For a KMS client of your own that only those who may"
+                + " use the key can wrap with, set %s=true.",
             KmsProperties.AUTHENTICATED_WRAPPING));
   }
 }

@@ -37,7 +37,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
 public record MasterKeyUse(
     String table, String keyId, List<WrappedBy> keks, List<WrappedBy> valueKeys) {
   /**
-   * Who wrapped a KEK or a value key.
+   * Which key wrapped a KEK or a value key.
    *
    * @param masterKeyId the master key
    * @param version its version; null when the wrapped key does not say

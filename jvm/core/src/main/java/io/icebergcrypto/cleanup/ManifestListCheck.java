@@ -17,7 +17,7 @@ public interface ManifestListCheck {
    */
   record Unreadable(Snapshot snapshot, String why) {}
 
-  /** Whether so many are worth it; fewer are read by who asks. */
+  /** Whether so many are worth it; fewer are read by the caller. */
   boolean takes(int lists);
 
   /**

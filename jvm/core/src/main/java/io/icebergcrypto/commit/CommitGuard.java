@@ -181,7 +181,7 @@ final class CommitGuard {
         && Objects.equals(file.fileSequenceNumber(), manifest.sequenceNumber());
   }
 
-  /** Whether a file without a key is a deletion vector that is encrypted all the same. */
+  /** Whether a file without a key is a deletion vector that is nevertheless encrypted. */
   private static boolean isUnreadable(ContentFile<?> file) {
     return IcebergVersion.losesKeysOfDeletionVectors() && file.format() == FileFormat.PUFFIN;
   }

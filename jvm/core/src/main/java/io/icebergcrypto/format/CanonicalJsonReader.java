@@ -12,7 +12,7 @@ import java.util.stream.IntStream;
 /**
  * Reads JSON strictly, and writes its canonical form at once: members in the order of their names,
  * no white space, numbers as they are. Metadata of megabytes is read with each load of a table, so
- * most bytes are copied as they are, and members are put in order where their object ends.
+ * most bytes are copied as they are, and members are sorted where their object ends.
  */
 public final class CanonicalJsonReader {
   /** More than any metadata has, and far less than would overflow the stack. */
@@ -20,7 +20,7 @@ public final class CanonicalJsonReader {
 
   private static final int LONGEST_NUMBER = 1000; // Gson reads hardly longer ones
 
-  /** Objects with no more members are put in order without objects for these. */
+  /** Objects with no more members are sorted without objects for these. */
   private static final int FEW = 40;
 
   /** For each member of the objects that are being read: its start, its name's end, its end. */

@@ -59,7 +59,7 @@ public final class SigningKeys {
 
     throw new InvalidConfigurationException(
             String.format(
-                "its metadata cannot be authenticated: %s does not tell who wrapped a key with"
+                "its metadata cannot be authenticated: %s does not prove who wrapped a key with"
                     + " master key '%s' (as with RSA, whose public half wraps), so anyone could"
                     + " make the key of a MAC",
                 kms, keyId),

@@ -93,7 +93,7 @@ final class KekClient implements UnwrapsAgain {
   }
 
   /**
-   * Begins to unwrap a KEK that is soon needed, where it is kept then. Who needs it gets the error,
+   * Begins to unwrap a KEK that is soon needed, where it is kept then. The caller that needs it gets the error,
    * if it does not unwrap.
    */
   void unwrapAhead(ByteBuffer wrappedKey, String wrappingKeyId) {

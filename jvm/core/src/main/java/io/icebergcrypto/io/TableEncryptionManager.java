@@ -436,7 +436,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   /**
    * Decrypts what {@link #sealed} made.
    *
-   * @param kek the entry of the KEK, which the table may not have any more
+   * @param kek the entry of the KEK, which the table may no longer have
    * @param key the file's own
    * @throws RuntimeException Iceberg's, when they do not decrypt
    */

@@ -62,7 +62,7 @@ final class ClientState {
         });
   }
 
-  /** Closes that of a client which nobody has any more; copies of it may make another one. */
+  /** Closes that of a client which is no longer referenced; copies of it may make another one. */
   static void giveUp(String id) {
     ClientState one = BY_ID.get(id);
     if (one != null) {

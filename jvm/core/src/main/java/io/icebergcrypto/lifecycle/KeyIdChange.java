@@ -60,7 +60,7 @@ public final class KeyIdChange {
    *
    * @param base the metadata that the commit was made on; while a server still shows that one, or
    *     an older one, there is nothing to look at
-   * @throws PlaintextException when there is some; the table is encrypted all the same
+   * @throws PlaintextException when there is some; the table is encrypted nevertheless
    */
   public static void requireEncrypted(
       EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base) {
@@ -111,7 +111,7 @@ public final class KeyIdChange {
                 String.format(
                     "Everything else is encrypted (%s is '%s'). Look at the table's refs, write the"
                         + " rows of that snapshot again, and compare them. Its branch or tag can be"
-                        + " dropped, and the snapshot expired, when nobody needs it any more.",
+                        + " dropped, and the snapshot expired, when it is no longer needed.",
                     EncryptionProperties.KEY_ID, EncryptionProperties.keyId(metadata.properties())))
             .inTable(table);
       }

@@ -218,7 +218,7 @@ class StagedManifestsTest extends LakeFixture {
         });
   }
 
-  /** Who may use another key of the KMS, and write to the storage, adds no files to this table. */
+  /** A user of another key of the KMS who can write to the storage adds no files to this table. */
   @Test
   void aKekOfAnotherMasterKeyIsRefused() throws IOException {
     String location = "s3://b/t/1.avro";

@@ -58,8 +58,7 @@ public final class NumberedCalls {
     /** It is made, after another client has done something. */
     OVERTAKEN,
     /**
-     * The login has expired: it fails, and so does every later call. Who asks for the
-     * same a third time finds that it has been renewed: Iceberg asks for metadata 20 times.
+     * The login has expired: it fails, and so does every later call. A caller that asks for the same a third time finds that it has been renewed: Iceberg asks for metadata 20 times.
      */
     EXPIRED,
     /** The disk is full: nothing is written any more. */
@@ -263,7 +262,7 @@ public final class NumberedCalls {
 
   private synchronized void checkAlive() {
     if (fault == Fault.KILLED && hit != null) {
-      throw new Error("killed"); // no code of ours goes on after it
+      throw new Error("killed"); // none of our code runs after it
     }
   }
 

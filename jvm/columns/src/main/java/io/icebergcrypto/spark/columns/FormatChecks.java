@@ -158,7 +158,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
    */
   protected abstract boolean opensKeyed(Configuration hadoop);
 
-  /** Whether files show their schema to who may not read each of their columns. */
+  /** Whether files show their schema to readers that may not read each of their columns. */
   protected boolean showsSchema(Configuration hadoop) {
     return false;
   }
@@ -352,7 +352,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
               "Statistics of columns with keys (%s) of table %s would be plaintext in the"
                   + " metastore, with their smallest and largest values",
               String.join(", ", found), table.identifier().unquotedString()),
-          "Name columns without keys, or leave FOR COLUMNS out: row counts and sizes tell no"
+          "Name columns without keys, or leave FOR COLUMNS out: row counts and sizes show no"
               + " values.");
     }
   }

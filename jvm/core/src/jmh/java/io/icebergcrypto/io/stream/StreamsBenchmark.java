@@ -47,7 +47,7 @@ public class StreamsBenchmark {
   private static final int TAG_BITS = 128;
   private static final int RANGE = 4096;
 
-  /** Who reads and writes. */
+  /** Which implementation reads and writes. */
   @Param({"cipher", "raw", "ours", "iceberg"})
   public String streams;
 

@@ -55,11 +55,11 @@ public record Finding(
     /** Its default file format is one that cannot be encrypted. */
     FILE_FORMAT("every INSERT fails"),
     /** Its Parquet page version is one of which parts are plaintext. */
-    PAGE_VERSION("files are written that tell which values are null, and how long lists are"),
+    PAGE_VERSION("files are written that show which values are null, and how long lists are"),
     /** The key metadata of files gives no length. */
     NO_LENGTH("queries of these snapshots are refused, and stock Iceberg fails to read them"),
     /** Other master keys than the table's wrap some of its KEKs. */
-    OTHER_MASTER_KEY("the table is in order as long as the KMS has these master keys, too"),
+    OTHER_MASTER_KEY("the table works as long as the KMS has these master keys, too"),
     /** It is not encrypted, and a run that was to encrypt it was not ended. */
     ENCRYPTION_BEGUN("the table is plaintext, and encrypted copies of its rows take up storage"),
     /** Anyone who can write to its storage can change its metadata unnoticed. A warning. */

@@ -125,10 +125,10 @@ final class KeyIdFindings {
                   "%s is '%s', and the table has no KEK: a client without encryption made it",
                   EncryptionProperties.KEY_ID, keyId),
               metadata.snapshots().isEmpty()
-                  ? "No key tells which one is meant. Give it the one that you want: "
+                  ? "No key shows which one is meant. Give it the one that you want: "
                       + rotation("<master key id>")
                       + "."
-                  : "No key tells which one is meant. See what is said of its plaintext."));
+                  : "No key shows which one is meant. See the finding on its plaintext."));
     } else if (keyId != null && metadata.snapshots().isEmpty() && !hive) {
       found.add(noKek());
     }

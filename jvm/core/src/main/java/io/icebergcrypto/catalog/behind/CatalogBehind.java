@@ -185,7 +185,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    * of a Hive table can commit nothing then.
    *
    * @param tableName the table's full name
-   * @param table the table's operations in this catalog, which are not to be used any more
+   * @param table the table's operations in this catalog, which must no longer be used
    */
   public void repair(
       String tableName,

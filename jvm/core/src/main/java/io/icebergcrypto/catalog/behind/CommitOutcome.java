@@ -102,7 +102,7 @@ final class CommitOutcome {
         new IcebergCryptoException(
                 String.format("%s, and may have made the commit: %s", what, failure.getMessage()),
                 "Load the table to see whether it did, before you commit again. No file was"
-                    + " deleted. If the catalog does not load the table any more, its last metadata"
+                    + " deleted. If the catalog no longer loads the table, its last metadata"
                     + " file can be registered in another catalog.",
                 failure)
             .inTable(tableName));

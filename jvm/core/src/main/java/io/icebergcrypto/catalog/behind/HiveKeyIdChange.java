@@ -49,7 +49,7 @@ final class HiveKeyIdChange extends HiveTableOperations {
    * @param table the table's operations
    * @param io reads and writes the table's metadata files
    * @param kms not asked: all KEKs are in the metadata
-   * @throws CommitFailedException when the base is not in force any more
+   * @throws CommitFailedException when the base is no longer in force
    */
   static void commit(
       HiveCatalog catalog,

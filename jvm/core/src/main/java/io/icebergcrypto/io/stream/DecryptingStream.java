@@ -179,7 +179,7 @@ public final class DecryptingStream extends SeekableInputStream implements Range
     stored.close();
   }
 
-  /** Copies bytes that are there; of no bytes, the block is checked all the same. */
+  /** Copies bytes that are there; of no bytes, the block is still checked. */
   private void copy(long from, byte[] target, int offset, int count, boolean byRange)
       throws IOException {
     long last = (from + Math.max(1, count) - 1) / BLOCK;

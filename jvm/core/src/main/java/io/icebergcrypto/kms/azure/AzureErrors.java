@@ -16,7 +16,7 @@ import java.util.stream.Stream;
 
 /**
  * What a vault's refusals mean. They are JSON: {@code {"error": {"code", "message", "innererror":
- * {"code"}}}}; the inner code is the one that tells (Azure's "Azure Key Vault REST API Error
+ * {"code"}}}}; the inner code is the one that counts (Azure's "Azure Key Vault REST API Error
  * Codes").
  *
  * @param config the vault

@@ -140,7 +140,7 @@ final class AzureLogin {
         });
   }
 
-  /** One login at a time; who waits for another's can be interrupted when its own time is over. */
+  /** One login at a time; a thread that waits for another's can be interrupted when its own time is over. */
   private String alone(String keyId, Supplier<String> work) {
     try {
       turn.lockInterruptibly();

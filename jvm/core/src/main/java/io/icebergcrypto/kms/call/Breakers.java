@@ -157,7 +157,7 @@ final class Breakers {
             kms,
             keyId,
             breaker.getRemainingDelay().toMillis()),
-        "Check that the KMS runs, can be reached and can use the key; `iceberg-crypto doctor` tells"
+        "Check that the KMS runs, can be reached and can use the key; `iceberg-crypto doctor` shows"
             + " what is wrong. Keys in the cache are still served.");
   }
 

@@ -141,7 +141,7 @@ public final class KeyCache {
       unwrapped = copyOf(load.get());
     } catch (Throwable e) {
       entries.remove(entry.key, entry);
-      // a cancelled task says nothing of the key: who waits for it asks again
+      // a cancelled task says nothing of the key: a caller that waits for it asks again
       entry.unwrapped.completeExceptionally(
           Thread.currentThread().isInterrupted() ? new CancellationException() : e);
       throw e;

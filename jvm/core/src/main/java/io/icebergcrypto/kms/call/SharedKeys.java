@@ -23,7 +23,7 @@ public final class SharedKeys {
   private static final Cleaner CLEANER =
       Cleaner.create(new DaemonThreads("iceberg-crypto-kms-cleaner"));
 
-  /** Who may share. */
+  /** What must be equal to share. */
   private record Terms(KmsConfig config, List<String> secrets, Optional<Object> user) {}
 
   private final Terms terms;

@@ -191,7 +191,7 @@ final class Pkcs11Keys implements MasterKeys {
       throws GeneralSecurityException, IOException {
     Pkcs11Session now = Pkcs11Token.at(place).lookAgain(session);
     if (now.isEmpty() && !renewed) {
-      throw new SessionEndedException("no key is to be seen", null);
+      throw new SessionEndedException("no key is visible", null);
     }
 
     return now;

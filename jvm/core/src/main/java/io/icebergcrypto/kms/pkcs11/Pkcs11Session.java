@@ -112,7 +112,7 @@ final class Pkcs11Session {
 
     Key key = keys.getKey(label, null);
     if (key == null && !keys.isCertificateEntry(label)) {
-      throw new SessionEndedException("key '" + label + "' is not to be seen any more", null);
+      throw new SessionEndedException("key '" + label + "' is no longer visible", null);
     }
 
     if (!(key instanceof SecretKey secret) || !key.getAlgorithm().equals("AES")) {

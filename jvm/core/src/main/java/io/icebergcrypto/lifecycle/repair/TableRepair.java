@@ -98,7 +98,7 @@ public record TableRepair(String table, List<Finding> findings) {
         String.format(
             "encrypt_table has begun, and has not ended: what it has copied is in %s", log),
         String.format(
-            "If it does not run any more, call it again, with the same key: it goes on. %s. To give"
+            "If it no longer runs, call it again, with the same key: it continues. %s. To give"
                 + " it up, delete that folder. remove_orphan_files then deletes the copies; where"
                 + " other tables share the table's location, it deletes their files, too.",
             SqlNames.call("encrypt_table", table.name(), "key_id => '<master key id>'")));
@@ -136,7 +136,7 @@ public record TableRepair(String table, List<Finding> findings) {
     return all;
   }
 
-  /** Whether nothing is wrong (any more). */
+  /** Whether nothing is wrong, or nothing is left wrong. */
   public boolean ok() {
     return findings.stream().allMatch(Finding::repaired);
   }

@@ -163,7 +163,7 @@ public final class PythonApi {
 
   /**
    * Cancels all calls that are under way, and all of Spark's jobs, as PySpark does on Ctrl-C:
-   * Python does not wait for them any more.
+   * Python no longer waits for them.
    *
    * @return how many calls that were
    */

@@ -96,7 +96,7 @@ public final class TableEncryption {
    * @param dryRun true: only says what there is to do
    * @param progress is told how far it is
    * @throws IcebergCryptoException a refusal, or an error of the KMS or of the commit: the table is
-   *     as it was. Another call goes on where this one was
+   *     as it was. Another call continues where this one stopped
    */
   public static EncryptionReport run(
       SparkSession spark,
@@ -125,7 +125,7 @@ public final class TableEncryption {
     }
   }
 
-  /** Where another run was faster, nobody reads any more what this one has written of the log. */
+  /** Where another run was faster, what this one has written of the log is no longer read. */
   private void tidyUp() {
     manifests.unused(kept).forEach(this::delete);
     TableMetadata now = plaintext.table().operations().current();
@@ -167,7 +167,7 @@ public final class TableEncryption {
                         + " commit",
                     ROUNDS),
                 "It is as it was, and what was copied is kept. Stop its writers for a while, and"
-                    + " call encrypt_table again, which goes on.")
+                    + " call encrypt_table again, which continues.")
             .inTable(plaintext.name());
       }
     }

@@ -124,7 +124,7 @@ public final class Call {
     return target.table();
   }
 
-  /** Who is told how far it is. */
+  /** The listener to its progress. */
   Progress progress() {
     return progress;
   }

@@ -80,7 +80,7 @@ public final class Operation {
     return new Operation(name, description, parameters, columns, true, onDriver, work);
   }
 
-  /** The same, for who has the driver: SQL does not reach it. */
+  /** The same, for callers on the driver: SQL does not reach it. */
   Operation onDriver() {
     return new Operation(name, description, parameters, columns, takesPaths, true, work);
   }

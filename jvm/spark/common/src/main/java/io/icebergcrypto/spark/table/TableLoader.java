@@ -85,7 +85,7 @@ public final class TableLoader {
             e);
       }
     } catch (RuntimeException ignored) {
-      // what is said below is true all the same
+      // what is said below is still true
     }
 
     return notFound(name, e);

@@ -211,7 +211,7 @@ public final class TableVerifier {
   }
 
   /**
-   * Leaves out what was found about files that nothing reaches any more.
+   * Leaves out what was found about files that are no longer reached.
    *
    * @return whether that is all: false when there was more to check below such a file
    */

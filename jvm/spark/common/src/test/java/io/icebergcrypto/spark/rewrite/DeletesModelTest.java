@@ -160,7 +160,7 @@ class DeletesModelTest {
           there ? "reencrypt commits what it has rewritten" : "reencrypt conflicts",
           n -> {
             if (!there) {
-              n.set(Var.REENCRYPTION, 2); // with partial progress it goes on all the same
+              n.set(Var.REENCRYPTION, 2); // with partial progress it continues nevertheless
               return;
             }
 

@@ -366,7 +366,7 @@ public final class PlaintextPurge {
         files,
         "Nothing is forgotten, and what names these files is still there. Let this client delete"
             + " them, or wait until the storage is well again, and call purge_plaintext again,"
-            + " which goes on.");
+            + " which continues.");
   }
 
   // ---- storage

@@ -147,7 +147,7 @@ final class Proof {
     return notFinished(table.name(), what, files, hint);
   }
 
-  /** The error of a purge that another call goes on with. */
+  /** The error of a purge that another call continues. */
   static IcebergCryptoException notFinished(
       String table, String what, List<String> files, String hint) {
     return new IcebergCryptoException(

@@ -27,7 +27,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Outcomes of data and delete files in a folder, as Parquet: what was found right there before is
  * not checked again, as these files do not change. Each task's outcomes are there when it ends, so
- * a run that was stopped goes on where it was. The folder holds paths and outcomes, no keys. Who
+ * a run that was stopped continues where it was. The folder holds paths and outcomes, no keys. Who
  * writes to it can make a file pass as checked.
  */
 public final class RecordedFiles {
