@@ -27,8 +27,8 @@ final class CacheScope {
   }
 
   /**
-   * Does something again with keys past every cache, before anyone is told that bytes are not
-   * what was written: a KMS may have given a wrong key, once.
+   * Does something again with keys past every cache, before anyone is told that bytes are not what
+   * was written: a KMS may have given a wrong key, once.
    *
    * @param token the scope whose keys are forgotten; others that use them ask again
    */

@@ -21,7 +21,8 @@ import org.apache.parquet.crypto.keytools.HadoopFSKeyMaterialStore;
 import org.apache.parquet.crypto.keytools.KeyToolkit;
 
 /**
- * Rewraps the keys of all Parquet files below a folder with the newest versions of their master keys: Parquet's own tool, on each folder with files. The keys are in files beside the Parquet
+ * Rewraps the keys of all Parquet files below a folder with the newest versions of their master
+ * keys: Parquet's own tool, on each folder with files. The keys are in files beside the Parquet
  * files, which stay as they are.
  *
  * <p>Parquet's tool writes a new file of keys, deletes the old one, and renames the new one: if it

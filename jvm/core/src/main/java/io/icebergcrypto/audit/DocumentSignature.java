@@ -37,7 +37,9 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * that the time and the key's id are signed, too. Its key is random, used once, and stands in the
  * signature, wrapped by the KMS.
  *
- * <p>It proves that the document is unchanged since it was signed by someone who could use the master key, to wrap or to unwrap. It is not a public-key signature: anyone who can check one can also make one.
+ * <p>It proves that the document is unchanged since it was signed by someone who could use the
+ * master key, to wrap or to unwrap. It is not a public-key signature: anyone who can check one can
+ * also make one.
  */
 public final class DocumentSignature {
   private static final String MEMBER = "signature";

@@ -55,7 +55,9 @@ public record FileProblem(ProblemCode code, String words) {
   }
 
   /**
-   * What to do about a problem with a file. An operator may follow it at three in the morning, so it must not cost data: the code decides before the kind, as no kind of file that was lost or changed is repaired by giving up what is left. docs/verification.md has all of them.
+   * What to do about a problem with a file. An operator may follow it at three in the morning, so
+   * it must not cost data: the code decides before the kind, as no kind of file that was lost or
+   * changed is repaired by giving up what is left. docs/verification.md has all of them.
    *
    * @param kind what the file is to the table
    */

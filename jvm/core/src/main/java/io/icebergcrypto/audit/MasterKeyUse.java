@@ -75,7 +75,8 @@ public record MasterKeyUse(
    * @throws NotEncryptedException when the table has no keys
    * @throws NotSupportedException when it has no metadata of its own, or a later version of this
    *     project wrapped a KEK
-   * @throws TamperedException when the metadata is refused, or what it lists as a KEK or a value key is not one
+   * @throws TamperedException when the metadata is refused, or what it lists as a KEK or a value
+   *     key is not one
    * @throws IcebergCryptoException another refusal of a load
    */
   public static MasterKeyUse of(EncryptedCatalog catalog, TableIdentifier identifier) {

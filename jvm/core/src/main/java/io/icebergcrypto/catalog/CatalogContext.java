@@ -232,8 +232,8 @@ public record CatalogContext(
    * Checks that a table may have a master key, before the KMS is asked for it.
    *
    * @throws AccessDeniedException when this catalog does not allow it
-   * @throws InvalidConfigurationException when anyone other than its users can wrap with it, and the
-   *     metadata is authenticated
+   * @throws InvalidConfigurationException when anyone other than its users can wrap with it, and
+   *     the metadata is authenticated
    */
   public void checkMasterKey(String table, String keyId) {
     allowedKeyIds().checkNew(table, keyId);
@@ -314,7 +314,8 @@ public record CatalogContext(
   // ---- what only this project's operations do
 
   /**
-   * Signs a table's metadata as it is: for a table whose metadata was refused, and then reviewed and found right.
+   * Signs a table's metadata as it is: for a table whose metadata was refused, and then reviewed
+   * and found right.
    *
    * @param metadataFile the metadata file that was looked at
    * @param sha256 the SHA-256 of the file that was looked at, in hex, as sha256sum prints it; with
@@ -380,7 +381,8 @@ public record CatalogContext(
    * A REST server takes a new KEK beside the commit that decrypts: without a key id it would stay,
    * and the table be called tampered with. Nothing is under it.
    *
-   * @throws CommitStateUnknownException for any failure here, a cancel included: the table was decrypted, and a caller that takes that for a refusal deletes its files
+   * @throws CommitStateUnknownException for any failure here, a cancel included: the table was
+   *     decrypted, and a caller that takes that for a refusal deletes its files
    */
   private static void removeKeysOfRivals(BaseTable table) {
     try {
@@ -432,8 +434,8 @@ public record CatalogContext(
    *     or when its location holds another table; nothing was dropped then
    * @throws NotSupportedException when the storage cannot be listed, or it keeps value keys, which
    *     other master keys may wrap; nothing was dropped then
-   * @throws IcebergCryptoException when a login, a grant or a corrected setting could give the key, or
-   *     the files were tampered with, which is another matter than a lost key; or when the table
+   * @throws IcebergCryptoException when a login, a grant or a corrected setting could give the key,
+   *     or the files were tampered with, which is another matter than a lost key; or when the table
    *     was dropped and files remain
    */
   public PurgeResult purgeWithoutKey(TableIdentifier identifier) {

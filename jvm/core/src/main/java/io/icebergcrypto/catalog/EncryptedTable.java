@@ -33,7 +33,8 @@ public final class EncryptedTable extends DecoratedTable {
   }
 
   /**
-   * A table as an audit reads it: with the files that are plaintext, even if the catalog does not allow them.
+   * A table as an audit reads it: with the files that are plaintext, even if the catalog does not
+   * allow them.
    *
    * @param olderKeys keys of older metadata files, for the files that only these name
    */

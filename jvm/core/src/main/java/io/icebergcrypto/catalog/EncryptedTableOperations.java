@@ -175,7 +175,8 @@ final class EncryptedTableOperations implements TableOperations {
    * @param change makes the metadata to be of that in force
    * @param commit has the catalog behind commit, from the base to what the steps of a commit made
    */
-  void repair(UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, TableMetadata> commit) {
+  void repair(
+      UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, TableMetadata> commit) {
     TableMetadata base = loaded.refresh();
     load.authenticator().check(base);
     TableMetadata prepared = prepared(base, change.apply(base));

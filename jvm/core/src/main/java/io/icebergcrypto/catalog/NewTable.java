@@ -185,7 +185,8 @@ final class NewTable {
   }
 
   /**
-   * Checks the properties of a table's replacement. What the statement does not name stays as the table has it, regardless of the catalog's defaults for new tables.
+   * Checks the properties of a table's replacement. What the statement does not name stays as the
+   * table has it, regardless of the catalog's defaults for new tables.
    *
    * @return the key id, or null for a table that is not encrypted
    */

@@ -53,7 +53,8 @@ final class ExpiredFiles {
   }
 
   /**
-   * Deletes them, unless a file that names others cannot be read, or the catalog returns metadata from before the commit.
+   * Deletes them, unless a file that names others cannot be read, or the catalog returns metadata
+   * from before the commit.
    *
    * @param before the metadata from which snapshots were to expire
    * @param base the metadata that the commit was made on, perhaps newer, or the one in force since

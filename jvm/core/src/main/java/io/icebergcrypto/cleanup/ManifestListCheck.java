@@ -6,7 +6,8 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 
 /**
- * Reads the manifest lists of a table to be purged where work that grows with a table is done: in Spark, on executors.
+ * Reads the manifest lists of a table to be purged where work that grows with a table is done: in
+ * Spark, on executors.
  */
 public interface ManifestListCheck {
   /**

@@ -19,8 +19,9 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.util.Tasks;
 
 /**
- * The files that snapshots reach, read with decryption. A file that cannot be read is an error, as a caller that deletes must know them all: an {@link IcebergCryptoException} that names no table yet,
- * and of no subclass when the storage failed.
+ * The files that snapshots reach, read with decryption. A file that cannot be read is an error, as
+ * a caller that deletes must know them all: an {@link IcebergCryptoException} that names no table
+ * yet, and of no subclass when the storage failed.
  */
 final class ManifestReads {
   private final FileIO io;

@@ -208,8 +208,8 @@ final class CommitGuard {
   }
 
   /**
-   * Refuses a statistics file without a key. It stays where it is, no matter who wrote it: an entry may
-   * name any file, one of data, too. This table's own FileIO writes none in plaintext.
+   * Refuses a statistics file without a key. It stays where it is, no matter who wrote it: an entry
+   * may name any file, one of data, too. This table's own FileIO writes none in plaintext.
    */
   private void checkStatistics(Commit commit, String path) {
     if (statistics == StatisticsPolicy.PLAINTEXT || commit.keys().statisticsKey(path) != null) {

@@ -17,7 +17,8 @@ import org.apache.iceberg.io.FileIO;
 
 /**
  * The way of a commit: the steps that metadata goes through before the catalog behind gets it, the
- * same for the commits of a table and of a transaction, for a registration and for metadata that a user signs.
+ * same for the commits of a table and of a transaction, for a registration and for metadata that a
+ * user signs.
  */
 public final class CommitSteps {
   private final TableKeys keys;
@@ -75,7 +76,8 @@ public final class CommitSteps {
   }
 
   /**
-   * An encrypted table's metadata with a KEK in it, which shows that the table is encrypted even when the key id is removed before the first snapshot.
+   * An encrypted table's metadata with a KEK in it, which shows that the table is encrypted even
+   * when the key id is removed before the first snapshot.
    *
    * @return the same metadata when it has one
    */

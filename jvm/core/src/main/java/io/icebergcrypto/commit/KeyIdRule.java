@@ -13,8 +13,8 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
- * A table's key id stays as it is, unless its KEKs are rewrapped in the same commit, or all that
- * it reaches is encrypted by it.
+ * A table's key id stays as it is, unless its KEKs are rewrapped in the same commit, or all that it
+ * reaches is encrypted by it.
  */
 public final class KeyIdRule {
   private KeyIdRule() {}

@@ -92,7 +92,8 @@ public final class TableKeys {
   }
 
   /**
-   * The manager of the table, or null when the metadata has no key id. The metadata may be from before a rotation, or uncommitted: it changes no key that is known.
+   * The manager of the table, or null when the metadata has no key id. The metadata may be from
+   * before a rotation, or uncommitted: it changes no key that is known.
    *
    * @throws TamperedException when the table had a key id before: this manager or the KEKs in its
    *     metadata tell

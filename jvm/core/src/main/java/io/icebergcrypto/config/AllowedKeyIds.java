@@ -10,7 +10,8 @@ import org.apache.iceberg.TableMetadata;
 
 /**
  * The master keys that tables of a catalog may name, and that may sign reports on them: the catalog
- * property {@code encryption.allowed-key-ids}. Otherwise, anyone who can write a table's metadata could have data encrypted with a key of their own.
+ * property {@code encryption.allowed-key-ids}. Otherwise, anyone who can write a table's metadata
+ * could have data encrypted with a key of their own.
  *
  * <p>The list is separated by commas; white space around an entry does not count. An entry is a key
  * id, in which {@code *} stands for any characters or none (slashes, colons and dots, too) and

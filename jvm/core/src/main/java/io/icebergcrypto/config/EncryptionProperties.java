@@ -139,7 +139,8 @@ public final class EncryptionProperties {
   }
 
   /**
-   * Whether a table is encrypted, or was until its key id was removed: keys in its metadata, or the key of the snapshot in force, show it.
+   * Whether a table is encrypted, or was until its key id was removed: keys in its metadata, or the
+   * key of the snapshot in force, show it.
    */
   public static boolean wasEncrypted(TableMetadata metadata) {
     Snapshot current = metadata.currentSnapshot();

@@ -121,7 +121,8 @@ public final class ValueKeyProperties {
 
   /**
    * Refuses to write something else in place of a value key, other than by the procedures of value
-   * keys: values would be encrypted with another party's key, and older ones would be lost. A property that is not a key, or was dropped, may become one again.
+   * keys: values would be encrypted with another party's key, and older ones would be lost. A
+   * property that is not a key, or was dropped, may become one again.
    *
    * @param before properties of the table
    * @param after what it is to be; null: removed, which {@link #checkKept} refuses

@@ -19,7 +19,8 @@ import java.util.Map;
  * @param masterKeyId the master key that wrapped it
  * @param wrapped what the KMS gave, in base64
  * @param createdAtMs when it was made, in milliseconds since the epoch
- * @param checkValue by which its bytes are recognized, without revealing anything else about them; null: it has none, as in older tables
+ * @param checkValue by which its bytes are recognized, without revealing anything else about them;
+ *     null: it has none, as in older tables
  */
 public record WrappedValueKey(
     String name, int id, String masterKeyId, String wrapped, long createdAtMs, String checkValue)
@@ -49,7 +50,8 @@ public record WrappedValueKey(
   }
 
   /**
-   * The properties that should be value keys and are neither that nor dropped ones: nobody reads them.
+   * The properties that should be value keys and are neither that nor dropped ones: nobody reads
+   * them.
    *
    * @param tableProperties of any table
    */

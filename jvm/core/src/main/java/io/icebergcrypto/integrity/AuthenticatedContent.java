@@ -8,7 +8,8 @@ import org.apache.iceberg.TableMetadata;
 /**
  * What is authenticated of metadata: all but what the catalog behind sets on load.
  *
- * @param setOnLoad table properties that the catalog behind sets in what it loads, regardless of the file
+ * @param setOnLoad table properties that the catalog behind sets in what it loads, regardless of
+ *     the file
  */
 record AuthenticatedContent(Set<String> setOnLoad) {
   /**

@@ -16,8 +16,8 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * A check of the MAC of one table's metadata: of the bytes that it was loaded from, where they are
- * known. Otherwise it reads the file once, or not at all: usually what the catalog behind loaded
- * is all that the file holds. Where a client with a later Iceberg wrote more, the check is of the
+ * known. Otherwise it reads the file once, or not at all: usually what the catalog behind loaded is
+ * all that the file holds. Where a client with a later Iceberg wrote more, the check is of the
  * file's bytes, and what was loaded must be what they say.
  */
 final class MetadataCheck {

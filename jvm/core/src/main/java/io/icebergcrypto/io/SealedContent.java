@@ -124,7 +124,8 @@ final class SealedContent {
   }
 
   /**
-   * Rotations can be the reason as well as tampering: nothing shows which. The names are the file's own, so no call is suggested with them: a forger would name a key of their own, and
+   * Rotations can be the reason as well as tampering: nothing shows which. The names are the file's
+   * own, so no call is suggested with them: a forger would name a key of their own, and
    * rotate_master_key would wrap the table's KEKs for them.
    */
   private static IcebergCryptoException ofFormerKey(

@@ -132,7 +132,8 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   }
 
   /**
-   * The same from metadata in force: it may have another master key, and keys that were rewrapped or encrypted again, which then replace the known ones.
+   * The same from metadata in force: it may have another master key, and keys that were rewrapped
+   * or encrypted again, which then replace the known ones.
    *
    * @param newTableKeyId the id of the master key
    */
@@ -245,7 +246,8 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   }
 
   /**
-   * Iceberg's own manager with some keys of a table. What the KMS returns for a KEK is checked before it encrypts or decrypts: Iceberg would take anything, and keep it.
+   * Iceberg's own manager with some keys of a table. What the KMS returns for a KEK is checked
+   * before it encrypts or decrypts: Iceberg would take anything, and keep it.
    */
   public static StandardEncryptionManager ofIceberg(
       String tableName,

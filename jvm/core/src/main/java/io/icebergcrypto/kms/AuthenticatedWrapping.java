@@ -12,8 +12,9 @@ import io.icebergcrypto.kms.config.KmsProperties;
  */
 public interface AuthenticatedWrapping {
   /**
-   * Whether a wrapped key that {@code unwrapKey} takes can be made only by those who may use the master key. Answered from the configuration, without a call of the KMS: yes promises that {@code
-   * unwrapKey} refuses a master key of another kind.
+   * Whether a wrapped key that {@code unwrapKey} takes can be made only by those who may use the
+   * master key. Answered from the configuration, without a call of the KMS: yes promises that
+   * {@code unwrapKey} refuses a master key of another kind.
    *
    * @param wrappingKeyId the master key's id
    */

@@ -13,7 +13,8 @@ import java.util.Map;
  * kms:Decrypt and no others: keys are made here, not by GenerateDataKey.
  *
  * <p>Credentials come from the SDK's provider chain, or from the class that {@code
- * client.credentials-provider} names, separately in each JVM: only the properties travel, and a property that would hold a secret is refused.
+ * client.credentials-provider} names, separately in each JVM: only the properties travel, and a
+ * property that would hold a secret is refused.
  */
 public final class AwsKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;

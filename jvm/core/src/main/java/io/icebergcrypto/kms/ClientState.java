@@ -14,7 +14,8 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * connections; the cache, the counters and the circuit breakers.
  *
  * <p>Spark does not close catalogs, and executors are not told when a session ends. So what was not
- * used for as long as keys may be kept, and for at least ten minutes, is closed and forgotten; the next use makes a new one.
+ * used for as long as keys may be kept, and for at least ten minutes, is closed and forgotten; the
+ * next use makes a new one.
  */
 final class ClientState {
   private static final long IDLE_MIN_MS = 600_000L;

@@ -28,7 +28,8 @@ public final class KeyIdChange {
    * Replaces the metadata of a plaintext table.
    *
    * @param base the metadata in force
-   * @param next made of the base, with its changes: a key id, a KEK that it wraps, and without the snapshots and statistics files of the base
+   * @param next made of the base, with its changes: a key id, a KEK that it wraps, and without the
+   *     snapshots and statistics files of the base
    * @throws CommitFailedException when another commit came first; nothing was changed
    * @throws CommitStateUnknownException when nobody knows whether it was made
    * @throws NotSupportedException when the next metadata keeps something of the plaintext; nothing

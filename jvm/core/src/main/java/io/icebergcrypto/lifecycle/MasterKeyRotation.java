@@ -19,7 +19,8 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * What it took to have a table's KEKs wrapped by another master key, or by the newest version of
- * the same. The KEKs themselves stay, and so does all that they encrypt. Value keys that the table keeps are rewrapped with them ({@link ValueKeyWrapping}).
+ * the same. The KEKs themselves stay, and so does all that they encrypt. Value keys that the table
+ * keeps are rewrapped with them ({@link ValueKeyWrapping}).
  *
  * @param table the table's full name
  * @param oldKeyId the table's key id before

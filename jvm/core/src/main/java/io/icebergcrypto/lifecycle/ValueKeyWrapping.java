@@ -21,10 +21,10 @@ import java.util.TreeSet;
 import org.apache.iceberg.TableMetadata;
 
 /**
- * The value keys that a table keeps, rewrapped with its KEKs. Those of the table's own master
- * key follow it. Another master key says who may decrypt what a value key encrypted, so it stays:
- * its newest version wraps if that is what the rotation is for, or if the KMS is another one. Each
- * is wrapped once, however often the commit is tried.
+ * The value keys that a table keeps, rewrapped with its KEKs. Those of the table's own master key
+ * follow it. Another master key says who may decrypt what a value key encrypted, so it stays: its
+ * newest version wraps if that is what the rotation is for, or if the KMS is another one. Each is
+ * wrapped once, however often the commit is tried.
  */
 final class ValueKeyWrapping {
   private final RotationTarget table;

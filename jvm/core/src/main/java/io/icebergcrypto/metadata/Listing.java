@@ -37,7 +37,8 @@ public final class Listing {
   }
 
   /**
-   * What a storage lists, for Iceberg, which compares it with a table's files and deletes what is not one of them.
+   * What a storage lists, for Iceberg, which compares it with a table's files and deletes what is
+   * not one of them.
    *
    * @throws NotSupportedException when it lists names that cannot be compared
    */

@@ -32,9 +32,11 @@ public final class LoadedMetadata {
 
   /**
    * The metadata in force; null when there is no table yet. Where it is older than what was there
-   * before, it is loaded again, as it may be from a cache or a replica that lags; then it is what the catalog says, which may have been set back.
+   * before, it is loaded again, as it may be from a cache or a replica that lags; then it is what
+   * the catalog says, which may have been set back.
    *
-   * @throws NoSuchTableException when there was one. Iceberg's operations throw it once, and then return null.
+   * @throws NoSuchTableException when there was one. Iceberg's operations throw it once, and then
+   *     return null.
    */
   public synchronized TableMetadata refresh() {
     TableMetadata before = newest;
@@ -47,7 +49,8 @@ public final class LoadedMetadata {
   }
 
   /**
-   * Whether metadata is older than other metadata of the same table, which a catalog has returned already: it is not the newest then.
+   * Whether metadata is older than other metadata of the same table, which a catalog has returned
+   * already: it is not the newest then.
    *
    * @param other null: none
    */

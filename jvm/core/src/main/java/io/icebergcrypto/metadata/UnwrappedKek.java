@@ -37,8 +37,8 @@ public final class UnwrappedKek {
 
   /**
    * Unwraps a KEK. What does not fit its {@linkplain Kek#CHECK_VALUE check value}, or for want of
-   * one does not decrypt a key that it encrypts, is asked for again, past every cache; so is
-   * what nothing tells of.
+   * one does not decrypt a key that it encrypts, is asked for again, past every cache; so is what
+   * nothing tells of.
    *
    * @param kek its entry, with the id of its master key
    * @param entries keys of its table, of which it may encrypt some
@@ -81,7 +81,8 @@ public final class UnwrappedKek {
   /** What tells that bytes are not those of a KEK; null when nothing does. */
   public static String problem(EncryptedKey kek, ByteBuffer bytes) {
     if (bytes == null || !LENGTHS.contains(bytes.remaining())) {
-      return String.format("%d bytes, which is not an AES key", bytes == null ? 0 : bytes.remaining());
+      return String.format(
+          "%d bytes, which is not an AES key", bytes == null ? 0 : bytes.remaining());
     }
 
     return Kek.fits(kek, bytes) ? null : "a key that does not fit the KEK's check value";

@@ -114,7 +114,8 @@ public final class ValueKeyTable {
    *
    * @param name what SQL calls it
    * @param masterKeyId the master key that wraps it
-   * @throws InvalidConfigurationException when there is a value key of this name, or it is not a name
+   * @throws InvalidConfigurationException when there is a value key of this name, or it is not a
+   *     name
    * @throws IcebergCryptoException when the master key is not allowed or does not wrap
    */
   public ValueKeyEntry create(String name, String masterKeyId) {
@@ -141,7 +142,8 @@ public final class ValueKeyTable {
   }
 
   /**
-   * Rewraps all versions of a value key; values stay as they are. The KMS may take its time: a version that was dropped meanwhile stays dropped.
+   * Rewraps all versions of a value key; values stay as they are. The KMS may take its time: a
+   * version that was dropped meanwhile stays dropped.
    *
    * @param newMasterKeyId another master key; null: each version's own, whose newest version wraps
    * @return the versions as they are now

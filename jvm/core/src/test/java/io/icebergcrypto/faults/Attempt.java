@@ -35,9 +35,10 @@ import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 
 /**
- * One operation, at one call of which something goes wrong. In any case: a table has the rows from before or after, all of its snapshots can be read with a KMS that tells the truth, nothing
- * is plaintext, what was reported is true and accuses nobody, and the operation can be done again,
- * in the same session.
+ * One operation, at one call of which something goes wrong. In any case: a table has the rows from
+ * before or after, all of its snapshots can be read with a KMS that tells the truth, nothing is
+ * plaintext, what was reported is true and accuses nobody, and the operation can be done again, in
+ * the same session.
  */
 final class Attempt {
   private static final Set<FileMagic> ENCRYPTED = EnumSet.of(FileMagic.AGS1, FileMagic.PARE);

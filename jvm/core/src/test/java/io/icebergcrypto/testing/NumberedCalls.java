@@ -58,7 +58,8 @@ public final class NumberedCalls {
     /** It is made, after another client has done something. */
     OVERTAKEN,
     /**
-     * The login has expired: it fails, and so does every later call. A caller that asks for the same a third time finds that it has been renewed: Iceberg asks for metadata 20 times.
+     * The login has expired: it fails, and so does every later call. A caller that asks for the
+     * same a third time finds that it has been renewed: Iceberg asks for metadata 20 times.
      */
     EXPIRED,
     /** The disk is full: nothing is written any more. */

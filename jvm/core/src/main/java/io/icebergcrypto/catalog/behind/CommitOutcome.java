@@ -22,8 +22,8 @@ import org.slf4j.LoggerFactory;
  * A commit whose answer was lost. A client below may send it again, is told of a conflict, and
  * takes its own commit for another client's: Iceberg's pool of JDBC connections does, and a gateway
  * before a REST server may. Hadoop's catalog takes each failed rename for a conflict. Iceberg then
- * deletes what the commit wrote, or commits the same files again. So after a failure the table
- * is loaded, and a commit that is there was made.
+ * deletes what the commit wrote, or commits the same files again. So after a failure the table is
+ * loaded, and a commit that is there was made.
  */
 final class CommitOutcome {
   private static final Logger LOG = LoggerFactory.getLogger(CommitOutcome.class);

@@ -14,9 +14,10 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.thrift.TException;
 
 /**
- * One commit to a Hive metastore that changes a table's key id. Iceberg's operations refuse it, as nothing in Iceberg rewraps a table's KEKs. The commit itself is theirs: the lock, the check
- * that no other commit came first, the table's parameters, the hash of its metadata. They are told
- * that the base has the new key id already, which they compare; the metastore still has the old.
+ * One commit to a Hive metastore that changes a table's key id. Iceberg's operations refuse it, as
+ * nothing in Iceberg rewraps a table's KEKs. The commit itself is theirs: the lock, the check that
+ * no other commit came first, the table's parameters, the hash of its metadata. They are told that
+ * the base has the new key id already, which they compare; the metastore still has the old.
  *
  * <p>These operations take the data key length from the metadata to be. The table's have it from
  * the metastore, and can commit nothing if a client has set one there that no key can have.

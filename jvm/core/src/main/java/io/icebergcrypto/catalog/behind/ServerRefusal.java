@@ -110,8 +110,8 @@ public final class ServerRefusal {
   }
 
   /**
-   * Whether a server has refused a new table for its key id, with any status: those on
-   * iceberg-rust have no KMS, and say 409.
+   * Whether a server has refused a new table for its key id, with any status: those on iceberg-rust
+   * have no KMS, and say 409.
    *
    * @param client the catalog that threw it
    */
@@ -157,7 +157,10 @@ public final class ServerRefusal {
   }
 
   /**
-   * Checks that a REST server has kept what decrypts a table, as far as its answer to a commit shows: one that does not know format version 3 may drop it silently. An answer from before the commit (of a cache, of a replica that lags, or of another thread's load) shows nothing: the table is then loaded again.
+   * Checks that a REST server has kept what decrypts a table, as far as its answer to a commit
+   * shows: one that does not know format version 3 may drop it silently. An answer from before the
+   * commit (of a cache, of a replica that lags, or of another thread's load) shows nothing: the
+   * table is then loaded again.
    *
    * @param client the table's operations in the catalog behind, after the commit
    * @param before what they had before it; null when the commit creates the table

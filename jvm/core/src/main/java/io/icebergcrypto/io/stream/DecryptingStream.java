@@ -118,8 +118,8 @@ public final class DecryptingStream extends SeekableInputStream implements Range
   }
 
   /**
-   * Reads a range, regardless of the stream's position, which stays. The last block that was read is
-   * kept, so small ranges in one block read it once.
+   * Reads a range, regardless of the stream's position, which stays. The last block that was read
+   * is kept, so small ranges in one block read it once.
    *
    * @throws EOFException when the plaintext ends before
    */

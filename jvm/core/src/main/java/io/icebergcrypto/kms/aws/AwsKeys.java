@@ -70,7 +70,8 @@ final class AwsKeys implements MasterKeys {
   /**
    * Refuses profiles that others may write: they choose the login, and programs that the SDK runs.
    *
-   * @throws InvalidConfigurationException when users other than its owner may write one of the files
+   * @throws InvalidConfigurationException when users other than its owner may write one of the
+   *     files
    */
   private static void requireUnwritableProfiles() {
     requireUnwritable(ProfileFileLocation.configurationFilePath(), "AWS_CONFIG_FILE");

@@ -123,7 +123,8 @@ final class AzureLogin {
   }
 
   /**
-   * A token in place of one that the vault refused. Azure's libraries keep tokens too: only a new credential asks again.
+   * A token in place of one that the vault refused. Azure's libraries keep tokens too: only a new
+   * credential asks again.
    *
    * @return the refused one when there is no other
    */
@@ -140,7 +141,10 @@ final class AzureLogin {
         });
   }
 
-  /** One login at a time; a thread that waits for another's can be interrupted when its own time is over. */
+  /**
+   * One login at a time; a thread that waits for another's can be interrupted when its own time is
+   * over.
+   */
   private String alone(String keyId, Supplier<String> work) {
     try {
       turn.lockInterruptibly();

@@ -41,7 +41,8 @@ public final class Causes {
   }
 
   /**
-   * Whether a connection failed because of the server's certificate, which no further attempt fixes. A handshake also fails when the server goes away in the middle of it.
+   * Whether a connection failed because of the server's certificate, which no further attempt
+   * fixes. A handshake also fails when the server goes away in the middle of it.
    */
   public static boolean isUntrusted(Throwable error) {
     return any(

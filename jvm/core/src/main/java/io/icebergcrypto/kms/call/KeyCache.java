@@ -18,7 +18,9 @@ import java.util.function.Supplier;
  * Unwrapped keys in memory, for a limited time each. Threads that ask for one key at the same time
  * share one call; callers get copies.
  *
- * <p>Every read of an entry checks the clock, so no key is returned after its time in any case. The bytes of those whose time is over are overwritten by the next use of the cache, by a timer if it is not used, and when the cache is closed.
+ * <p>Every read of an entry checks the clock, so no key is returned after its time in any case. The
+ * bytes of those whose time is over are overwritten by the next use of the cache, by a timer if it
+ * is not used, and when the cache is closed.
  */
 public final class KeyCache {
   /**

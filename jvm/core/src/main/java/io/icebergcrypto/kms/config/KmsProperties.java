@@ -28,8 +28,8 @@ public final class KmsProperties {
   public static final String KMS_IMPL = CatalogProperties.ENCRYPTION_KMS_IMPL;
 
   /**
-   * Whether only those who may use a master key can wrap with it, said by the user for a client that does
-   * not say so itself.
+   * Whether only those who may use a master key can wrap with it, said by the user for a client
+   * that does not say so itself.
    */
   public static final String AUTHENTICATED_WRAPPING = "encryption.kms.authenticated-wrapping";
 

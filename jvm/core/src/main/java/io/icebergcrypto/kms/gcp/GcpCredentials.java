@@ -49,7 +49,8 @@ final class GcpCredentials {
   private static final Duration ENOUGH = Duration.ofMinutes(4);
 
   /**
-   * What makes a credentials file a secret. An external account's may not have any of these members.
+   * What makes a credentials file a secret. An external account's may not have any of these
+   * members.
    */
   private static final List<String> SECRETS =
       List.of("private_key", "refresh_token", "client_secret");

@@ -21,7 +21,8 @@ import javax.crypto.spec.SecretKeySpec;
  * under that data key. AES-GCM authenticates all before its ciphertext, and the key's id.
  *
  * <p>The data key itself is not given to Iceberg as a generated KEK: it is encrypted without
- * authentication, so anyone who can change metadata and knows one KEK could make another of their choice; and its length is that of the KMS's key, not the one that the table asks for.
+ * authentication, so anyone who can change metadata and knows one KEK could make another of their
+ * choice; and its length is that of the KMS's key, not the one that the table asks for.
  */
 final class HadoopKeys implements MasterKeys {
   static final String GENERATE = "GENERATE_EEK";

@@ -65,8 +65,8 @@ final class KeystoreFile {
   /**
    * Reads a keystore.
    *
-   * @throws InvalidConfigurationException when there is no such file, users other than its owner may
-   *     read or change it, it is not a PKCS12 file, or there is no password
+   * @throws InvalidConfigurationException when there is no such file, users other than its owner
+   *     may read or change it, it is not a PKCS12 file, or there is no password
    * @throws AccessDeniedException when this user may not read the file
    * @throws LoginFailedException when the password is wrong
    * @throws KmsUnavailableException when the file system fails

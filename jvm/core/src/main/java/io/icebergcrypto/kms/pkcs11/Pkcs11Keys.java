@@ -26,7 +26,8 @@ import javax.crypto.AEADBadTagException;
  * the later ones. The newest that was seen wraps; labels are listed again every {@value
  * #LOOK_SECONDS} seconds. The one that the header names unwraps.
  *
- * <p>A session that the token has ended (the HSM was restarted, other code in this process logged out) is replaced by one new login, and the call made again. The token stays logged in when this
+ * <p>A session that the token has ended (the HSM was restarted, other code in this process logged
+ * out) is replaced by one new login, and the call made again. The token stays logged in when this
  * is closed: others of the process may use it.
  */
 final class Pkcs11Keys implements MasterKeys {

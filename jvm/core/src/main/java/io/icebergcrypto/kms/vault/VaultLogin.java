@@ -123,7 +123,8 @@ final class VaultLogin {
     if (config.auth() == null) {
       Optional<String> there = config.token().readIfThere();
       if (there.isEmpty() && now != null && !now.ended()) {
-        LOG.warn("{}: the {} is not there, so the previous one stays in use", config, config.login());
+        LOG.warn(
+            "{}: the {} is not there, so the previous one stays in use", config, config.login());
         return now.token();
       }
 
@@ -214,7 +215,8 @@ final class VaultLogin {
       }
 
       if (now != null && !now.ended() && isNoToken(answer) && isGood(now.token(), null)) {
-        LOG.warn("{}: the {} is not valid, so the previous one stays in use", config, config.login());
+        LOG.warn(
+            "{}: the {} is not valid, so the previous one stays in use", config, config.login());
         return now.token(); // half of a token, which is still being written, is read again
       }
 

@@ -41,8 +41,8 @@ import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.io.CloseableIterable;
 
 /**
- * Rewrites manifests of the current snapshot, so that their key metadata and that of the streams
- * in them (Avro, Puffin) gives the files' lengths. Everything else of an entry stays: row ids, the
+ * Rewrites manifests of the current snapshot, so that their key metadata and that of the streams in
+ * them (Avro, Puffin) gives the files' lengths. Everything else of an entry stays: row ids, the
  * snapshot that added the file, sequence numbers. Parquet finds a file's end by itself.
  */
 final class ManifestsWithLengths {

@@ -37,7 +37,8 @@ import org.apache.iceberg.io.SeekableInputStream;
  * lists of all snapshots, and the files of the current one.
  *
  * <p>The key of a manifest list is in the metadata, so it gets its length there, once the list was
- * read to its end. Keys of manifests are in lists, and those of data files in manifests: these are rewritten, see {@link ManifestsWithLengths}.
+ * read to its end. Keys of manifests are in lists, and those of data files in manifests: these are
+ * rewritten, see {@link ManifestsWithLengths}.
  */
 final class MissingLengths {
   private final EncryptedCatalog catalog;

@@ -104,9 +104,7 @@ final class Staging {
     }
   }
 
-  /**
-   * Writes the list of files to be copied: lines of a path and, after a comma, another.
-   */
+  /** Writes the list of files to be copied: lines of a path and, after a comma, another. */
   String writeFileList(Consumer<FileList> lines) {
     wrote(fileList());
     try (BufferedWriter out =

@@ -44,8 +44,8 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Prepares a copy of an encrypted table at another location, as Iceberg's {@code
  * rewrite_table_path} does for others: what holds paths (metadata, manifest lists, manifests,
- * deletion vectors) is rewritten into a staging folder, under new DEKs, and a list says which
- * files are to be copied where. KEKs, and the DEKs of data files, stay.
+ * deletion vectors) is rewritten into a staging folder, under new DEKs, and a list says which files
+ * are to be copied where. KEKs, and the DEKs of data files, stay.
  *
  * <p>The driver holds an entry for each manifest list, manifest and file of deletion vectors, and
  * none for data files.

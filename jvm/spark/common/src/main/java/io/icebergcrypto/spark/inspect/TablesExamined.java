@@ -138,7 +138,10 @@ public final class TablesExamined {
     }
   }
 
-  /** The Iceberg catalog below Spark's, without a cache in front; null if it is not one of Iceberg's. */
+  /**
+   * The Iceberg catalog below Spark's, without a cache in front; null if it is not one of
+   * Iceberg's.
+   */
   private static Catalog catalog(CatalogPlugin plugin) {
     Catalog ours = EngineCatalog.encryptedOrNull(plugin);
     return ours == null && plugin instanceof HasIcebergCatalog stock

@@ -343,8 +343,8 @@ public final class TableEncryption {
   /**
    * Checks that every file is there and encrypted, once, as files of later rounds were proved just
    * now; and that every version has the rows of its copies. These were compared when they were
-   * made; again where a version reads them with another schema than they were copied with, or
-   * than the current one, with which their manifests are written.
+   * made; again where a version reads them with another schema than they were copied with, or than
+   * the current one, with which their manifests are written.
    */
   private void prove(TableMetadata base, BaseTable next, Map<Version, List<LoggedGroup>> groups) {
     if (!verified) {

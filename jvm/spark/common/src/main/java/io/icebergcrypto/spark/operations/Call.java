@@ -69,7 +69,8 @@ public final class Call {
   /**
    * The tables of the catalog or the namespace that {@code name} names.
    *
-   * @throws InvalidConfigurationException when it does not exist, or is of another catalog than the procedure
+   * @throws InvalidConfigurationException when it does not exist, or is of another catalog than the
+   *     procedure
    */
   CatalogTables tables() {
     CatalogTables tables = CatalogTables.named(spark, word("name"));

@@ -29,8 +29,9 @@ import org.apache.iceberg.spark.actions.SparkActions;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * All files of a table's main branch rewritten, under new keys: for when the key of a file leaked. Older files stay, readable in other snapshots, branches and tags, until these are
- * expired or dropped.
+ * All files of a table's main branch rewritten, under new keys: for when the key of a file leaked.
+ * Older files stay, readable in other snapshots, branches and tags, until these are expired or
+ * dropped.
  *
  * @param table the table's full name
  * @param dataFiles how many data files the main branch had

@@ -51,8 +51,8 @@ public final class CatalogTables {
    * A table that is not to be verified.
    *
    * @param table its full name, as in {@link Listed}
-   * @param encrypted whether it has a key id; null when it cannot be loaded, as what is not an Iceberg
-   *     table
+   * @param encrypted whether it has a key id; null when it cannot be loaded, as what is not an
+   *     Iceberg table
    */
   public record LeftOut(String table, Boolean encrypted) {}
 
@@ -133,7 +133,9 @@ public final class CatalogTables {
   }
 
   /**
-   * Whether a table that was listed is still listed. Whether it can be loaded does not show this: catalogs also say that a table does not exist when it is not an Iceberg table, or when this user may not load it.
+   * Whether a table that was listed is still listed. Whether it can be loaded does not show this:
+   * catalogs also say that a table does not exist when it is not an Iceberg table, or when this
+   * user may not load it.
    *
    * @param table its name as in {@link Listed}
    * @return also true when it cannot be listed

@@ -46,9 +46,10 @@ import org.apache.spark.sql.types.DataTypes;
  * Deletes the files that a table had before it was encrypted in place, after which its old history
  * is gone. It deletes what the kept metadata reaches, is plaintext by its bytes, and is reached by
  * no snapshot of the table in force; and old metadata files. All of that is in the table's folders,
- * or in those that the user names: the kept metadata and its manifests are plaintext, and anyone who changes them can name any file. It goes from the data to what names it, a step at a time ({@link
- * Phase}), then proves that the table's folders hold nothing in plaintext, and only then forgets
- * where the old files were: after a crash or a failure another call does the rest.
+ * or in those that the user names: the kept metadata and its manifests are plaintext, and anyone
+ * who changes them can name any file. It goes from the data to what names it, a step at a time
+ * ({@link Phase}), then proves that the table's folders hold nothing in plaintext, and only then
+ * forgets where the old files were: after a crash or a failure another call does the rest.
  */
 public final class PlaintextPurge {
   private static final int NAMED = 10;

@@ -58,7 +58,8 @@ final class Proof {
   }
 
   /**
-   * Proves that there is no plaintext beside what the purge will delete, while manifests still say which plaintext is elsewhere.
+   * Proves that there is no plaintext beside what the purge will delete, while manifests still say
+   * which plaintext is elsewhere.
    *
    * @throws IcebergCryptoException when there is, or when that is not known
    */

@@ -20,7 +20,10 @@ import org.apache.spark.sql.expressions.WindowSpec;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructType;
 
-/** Where files are checked: in the driver if they are few, or in Spark's tasks; and how these divide them. */
+/**
+ * Where files are checked: in the driver if they are few, or in Spark's tasks; and how these divide
+ * them.
+ */
 public final class FileJobs {
   /** What a task takes on, so that it neither runs for long nor opens manifests for little. */
   private static final long MAX_PART_BYTES = 1L << 30;
