@@ -95,7 +95,7 @@ def test_the_driver_finds_what_jobs_find(lake: Lake) -> None:
         assert seen[0] == seen[1]
     with (
         lake.configured(FILES_ON_DRIVER, "-1"),
-        pytest.raises(ConfigurationError, match="'-1', which is no number of files"),
+        pytest.raises(ConfigurationError, match="'-1', which is not a number of files"),
     ):
         verify_table(lake.spark, table)
 

@@ -82,7 +82,7 @@ def test_no_key_of_before_is_in_use_in_main(lake: Lake) -> None:
     [row] = lake.call("reencrypt_table", arguments="options => map('max-files-to-rewrite', '100')")
     assert (row.data_files, row.delete_files, row.left, row.committed) == (2, 2, 0, True)
     assert (row.snapshots, row.refs) == (3, "before")
-    assert "main has no file or manifest of before" in row.message
+    assert "main has no older file or manifest" in row.message
     assert not keys_in_main(lake) & before
     assert lake.ids(table) == [2, 2, 3, 3]
     assert lake.ids(table, "VERSION AS OF 'before'") == [1, 1, 2, 2, 3, 3]

@@ -201,7 +201,7 @@ def test_the_copy_of_the_old_metadata_is_forged_or_damaged(lake: Lake) -> None:
         doomed = purge_plaintext(lake.spark, table, dry_run=True).paths
         assert doomed and not {path_of(path) for path in doomed} & set(map(Path, targets))
     with changed({kept: b"{"}):
-        refused_to_end(lake, table, f"{kept}: it is no table metadata", "accept_missing => true")
+        refused_to_end(lake, table, f"{kept}: it is not table metadata", "accept_missing => true")
         with untouched(folder / "data"), pytest.raises(IcebergCryptoError, match="hold others"):
             purge_plaintext(lake.spark, table, accept_missing=True)
         for path in plaintext_below(folder):

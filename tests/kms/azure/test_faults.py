@@ -90,7 +90,7 @@ class TestVault:
         """A proxy's page, say. Tokens do not follow a redirect."""
         proxy.forget()
         proxy.mode = ("status", status, {"Location": "https://127.0.0.1/"}, "<html>")
-        with pytest.raises(ConfigurationError, match="no answer of Key Vault") as raised:
+        with pytest.raises(ConfigurationError, match="not an answer of Key Vault") as raised:
             client.wrap(DEK, "sales")
         problem(raised)
         assert len(proxy.requests) == 1
@@ -125,7 +125,7 @@ class TestVault:
         proxy.forget()
         # the version that is remembered, the current one, the list
         proxy.next = ["pass", "pass", ("status", 200, {}, page)]
-        with pytest.raises(ConfigurationError, match="no answer of Key Vault") as raised:
+        with pytest.raises(ConfigurationError, match="not an answer of Key Vault") as raised:
             client.unwrap(b"x" * 256, "sales")
         problem(raised)
         assert len(proxy.requests) == 3

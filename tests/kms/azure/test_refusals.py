@@ -53,7 +53,7 @@ class TestBadBlobs:
             lambda answer: answer | {"kid": "https://elsewhere/keys/other/0"},
         ):
             double.damage = damage
-            with pytest.raises(ConfigurationError, match="no answer of Key Vault") as raised:
+            with pytest.raises(ConfigurationError, match="not an answer of Key Vault") as raised:
                 client.wrap(DEK, "sales")
             problem(raised, "'sales'")
 

@@ -192,7 +192,7 @@ def test_the_api_is_not_enabled(at: GcpWorld, client: Client) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "kind", "says"),
     [
-        (404, "<html>Error 404</html>", ConfigurationError, "no answer of Cloud KMS"),
+        (404, "<html>Error 404</html>", ConfigurationError, "not an answer of Cloud KMS"),
         (302, "", ConfigurationError, "HTTP 302"),
         (200, "<html>Welcome!</html>", ConfigurationError, "without a ciphertext"),
         (200, '{"ciphertext": []}', ConfigurationError, "without a ciphertext"),

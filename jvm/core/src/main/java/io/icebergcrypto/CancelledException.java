@@ -11,8 +11,8 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * Somebody cancelled the call: its Spark jobs, or the thread that runs it. It ends then, whatever
- * it was doing: a cancel is no lost race, which is tried again, and no finding about a file.
+ * The call was cancelled: its Spark jobs, or the thread that runs it. It ends, whatever it was
+ * doing: a cancel is not a lost race, which is tried again, and not a finding about a file.
  */
 public final class CancelledException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;

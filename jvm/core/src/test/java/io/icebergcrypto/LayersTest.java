@@ -177,7 +177,7 @@ class LayersTest {
         .check(all);
   }
 
-  /** It believes what its KMS gives, and keeps it: this has to be one that is checked. */
+  /** It believes what its KMS returns, and keeps it: this has to be one that is checked. */
   @Test
   void icebergsManagerIsMadeInOnePlace() {
     noClasses()

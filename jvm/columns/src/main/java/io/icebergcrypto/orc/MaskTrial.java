@@ -43,7 +43,7 @@ final class MaskTrial {
    * Tries.
    *
    * @return what the mask leaves as it is; null: nothing
-   * @throws RuntimeException whatever the mask throws
+   * @throws RuntimeException anything the mask throws
    */
   static String run(DataMask mask, TypeDescription type) {
     ColumnVector original = TypeUtils.createColumn(type, RowBatchVersion.ORIGINAL, ROWS);

@@ -104,7 +104,7 @@ public final class OrcColumnKeys {
 
   /**
    * Checks that there is a key provider, and that it is this session's. ORC has one for all of a
-   * JVM, and reads without end if there is none.
+   * JVM, and reads without end if it has none.
    *
    * @throws InvalidConfigurationException when it is not
    * @throws IcebergCryptoException when it does not start
@@ -332,7 +332,7 @@ public final class OrcColumnKeys {
     }
 
     if (provider == null) {
-      throw unusable(settings, "is none that ORC knows", null);
+      throw unusable(settings, "is not known to ORC", null);
     }
 
     if (provider instanceof OrcKeyProvider ours) {

@@ -33,7 +33,7 @@ import org.slf4j.LoggerFactory;
  * WrappedDataKeys}).
  *
  * <p>ORC takes an IOException, or null, for a reader who may not use a key, and shows the mask.
- * Here only that is null: whatever else fails, such as a KMS that is away, fails the query.
+ * Only that returns null here: any other failure, such as a KMS that is away, fails the query.
  */
 public final class OrcKeyProvider implements KeyProvider {
   /** The value of {@code orc.key.provider}; a dash and any text may follow. */

@@ -29,7 +29,7 @@ final class OrcSettings {
   /** What readers without the keys see in place of them. */
   static final String MASK = OrcConf.DATA_MASK.getAttribute();
 
-  /** Who has the keys. */
+  /** Which provider has the keys. */
   static final String PROVIDER = OrcConf.KEY_PROVIDER.getAttribute();
 
   /** Whether files may be written without any key: {@code refuse} (default) or {@code allow}. */

@@ -21,14 +21,14 @@ final class CacheScope {
 
   private CacheScope() {}
 
-  /** Whether this thread wants keys that the KMS gives now. */
+  /** Whether this thread wants keys that the KMS returns now. */
   static boolean isLeft() {
     return PAST_CACHES.get();
   }
 
   /**
-   * Does something once more with keys past every cache, before anybody is told that bytes are not
-   * what was written: a KMS may have given a wrong key, once.
+   * Does something again with keys past every cache, before anyone is told that bytes are not what
+   * was written: a KMS may have given a wrong key, once.
    *
    * @param token the scope whose keys are forgotten; others that use them ask again
    */

@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
  *
  * @param algorithm of Parquet AES_GCM_V1 or AES_GCM_CTR_V1, of ORC AES_CTR_128 or AES_CTR_256
  * @param footerEncrypted or else plaintext, which Parquet signs
- * @param footerKey the master key of the footer; null: the file does not tell
+ * @param footerKey the master key of the footer; null: the file does not say
  * @param columns null: the footer is encrypted, and its key was not to be had
  * @param unknown why the columns are not known; null: they are
  */
@@ -40,13 +40,13 @@ public record FileProtection(
   /**
    * A column, by its whole name in the file.
    *
-   * @param keyId the master key; null: there is none, or the file does not tell
+   * @param keyId the master key; null: none, or the file does not say
    * @param mask what a reader without the key sees, which is in the file in plaintext; null: it
    *     sees nothing
    */
   public record Column(String name, By by, String keyId, String mask) {}
 
-  /** Whether a change of the file's data is noticed by who has its keys. */
+  /** Whether a reader with its keys notices a change of the file's data. */
   public boolean authenticated() {
     return algorithm.equals("AES_GCM_V1");
   }

@@ -21,7 +21,7 @@ import org.apache.parquet.crypto.keytools.HadoopFSKeyMaterialStore;
 import org.apache.parquet.crypto.keytools.KeyToolkit;
 
 /**
- * Wraps the keys of all Parquet files below a folder anew, with the newest versions of their master
+ * Rewraps the keys of all Parquet files below a folder with the newest versions of their master
  * keys: Parquet's own tool, on each folder with files. The keys are in files beside the Parquet
  * files, which stay as they are.
  *
@@ -74,7 +74,7 @@ public final class KeyMaterialRotation {
             () ->
                 new IcebergCryptoException(
                     String.format("The keys below %s could not be rotated: %s", folder, error),
-                    "Files keep either their old wrapped keys or have new ones. Mend what failed,"
+                    "Files keep either their old wrapped keys or have new ones. Fix what failed,"
                         + " and run it again.",
                     error));
   }
@@ -115,7 +115,7 @@ public final class KeyMaterialRotation {
               "%s has its wrapped keys in itself, or is plaintext", new Path(folder, name)),
           "Only keys in files beside the Parquet files can be rotated (key_material_beside, "
               + KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME
-              + "=false). Write the file anew. No key was rotated.");
+              + "=false). Rewrite the file. No key was rotated.");
     }
 
     Path lost = new Path(folder, TEMPORARY + name + SUFFIX);

@@ -102,7 +102,7 @@ public final class ParquetCryptoFactory
     return encrypted(settings, file, context);
   }
 
-  /** The last look at what a program keeps beside its files, in whatever session it writes. */
+  /** The last look at what a program keeps beside its files, in any session. */
   private static void check(
       TableFormat format, ColumnChoices chosen, Path file, Configuration hadoop) {
     if (!chosen.namesKeys()) {
@@ -252,7 +252,7 @@ public final class ParquetCryptoFactory
     return settings.plaintextReads() ? own.withPlaintextFilesAllowed().build() : own.build();
   }
 
-  /** Keys as Parquet's key tools find them. One that does not open is asked for once more. */
+  /** Keys as Parquet's key tools find them. One that does not open is asked for again. */
   static DecryptionKeyRetriever keys(ParquetSettings settings, Path file) {
     Supplier<DecryptionKeyRetriever> fresh =
         () ->
@@ -274,8 +274,8 @@ public final class ParquetCryptoFactory
   }
 
   /**
-   * Does something with the keys of a session and, if that finds bytes that were changed, once more
-   * with the keys that the KMS gives then.
+   * Does something with the keys of a session and, if that finds bytes that were changed, again
+   * with the keys that the KMS returns then.
    *
    * @param hadoop has the KMS's settings
    * @throws TamperedException when it is found both times
@@ -321,8 +321,8 @@ public final class ParquetCryptoFactory
       throw new PlaintextException(
           file + " has no key: it is plaintext",
           String.format(
-              "Somebody without keys wrote it, or exchanged it for an encrypted one. Find out who;"
-                  + " to read it all the same, set %s=allow for this read.",
+              "It was written by a client without keys, or put in place of an encrypted file."
+                  + " Find out by whom; to read it anyway, set %s=allow for this read.",
               ParquetSettings.PLAINTEXT_READS));
     }
   }

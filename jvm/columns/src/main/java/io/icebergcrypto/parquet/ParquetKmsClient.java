@@ -76,7 +76,7 @@ public final class ParquetKmsClient implements KmsClient {
     return ByteBuffers.toByteArray(call(keyId, () -> unwrapped(wrapped, keyId)));
   }
 
-  /** What is no key is asked for once more; and so is what does not open what it should. */
+  /** What is not a key is asked for again; and so is what does not open what it should. */
   private ByteBuffer unwrapped(ByteBuffer wrapped, String keyId) {
     ByteBuffer key =
         CacheScope.isLeft()
@@ -88,7 +88,7 @@ public final class ParquetKmsClient implements KmsClient {
 
     throw new BadWrappedKeyException(
         String.format(
-            "%s gave %d bytes for a key that key '%s' wrapped, which is no AES key",
+            "%s gave %d bytes for a key that key '%s' wrapped, which is not an AES key",
             kms, key.remaining(), keyId),
         "Nothing was read or written with it. Check the KMS, and read the file again.");
   }

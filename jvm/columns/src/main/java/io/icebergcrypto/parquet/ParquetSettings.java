@@ -54,7 +54,7 @@ final class ParquetSettings {
   /** Parquet's name for it is of version 1.14. */
   private static final String COMPLETE = "parquet.encryption.complete.columns";
 
-  /** Who gives Parquet the keys of a file. */
+  /** Which factory gives Parquet the keys of a file. */
   static final String FACTORY = EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME;
 
   /** The older name of the level, which Parquet heeds where that is not set. */
@@ -140,7 +140,7 @@ final class ParquetSettings {
 
   static InvalidConfigurationException tokenRefused() {
     return new InvalidConfigurationException(
-        "Property " + TOKEN + " would show a secret to whoever sees the session",
+        "Property " + TOKEN + " would show a secret to anyone who can see the session",
         "Leave it out: the KMS's own properties name the variable or the file that has the login.");
   }
 
@@ -172,7 +172,7 @@ final class ParquetSettings {
   /**
    * Refuses settings without a KMS.
    *
-   * @throws InvalidConfigurationException when there is none
+   * @throws InvalidConfigurationException when they have none
    */
   void checkKms() {
     if (!KmsClients.isConfigured(KmsClients.ofKms(ours))) {

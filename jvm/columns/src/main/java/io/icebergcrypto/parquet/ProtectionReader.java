@@ -60,8 +60,8 @@ public final class ProtectionReader {
   /**
    * Reads a file's footer.
    *
-   * @return null when the file is no Parquet file with keys of Parquet's key tools: plaintext, or
-   *     one of Iceberg's, which have no key metadata
+   * @return null when the file is not a Parquet file with keys of Parquet's key tools: plaintext,
+   *     or one of Iceberg's, which have no key metadata
    * @throws TamperedException when the footer's tag does not match its key
    * @throws IcebergCryptoException when the file or its key cannot be read for another reason
    */
@@ -86,7 +86,7 @@ public final class ProtectionReader {
     }
   }
 
-  /** Null: it is no Parquet file. */
+  /** Null: it is not a Parquet file. */
   private static Footer stored(InputFile file) {
     String location = file.location();
     try (SeekableInputStream in = file.newStream()) {

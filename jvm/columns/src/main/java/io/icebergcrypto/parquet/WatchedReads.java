@@ -38,7 +38,7 @@ public final class WatchedReads {
   }
 
   /**
-   * The error of somebody who made these reads. It is the storage's when the last read failed, or
+   * The error of the code that made these reads. It is the storage's when the last read failed, or
    * when it was caused by one that did: a reader that tries again and succeeds has met no failure.
    *
    * @param error what the format's own reader threw

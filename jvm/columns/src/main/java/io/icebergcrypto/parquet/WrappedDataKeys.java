@@ -135,7 +135,7 @@ public final class WrappedDataKeys {
 
   private static IcebergCryptoException damaged(String masterKeyId, String what, Exception cause) {
     String problem =
-        String.format("A key that key '%s' is said to have wrapped is none: %s", masterKeyId, what);
+        String.format("A key said to be wrapped by key '%s' is not valid: %s", masterKeyId, what);
     String hint =
         "The file's key material was damaged or forged, or another program wrote it: read the file"
             + " with that one, or restore it from a backup.";

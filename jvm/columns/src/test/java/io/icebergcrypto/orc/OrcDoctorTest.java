@@ -79,8 +79,8 @@ class OrcDoctorTest {
     "orc.encrypt, '', nothing would be encrypted",
     "orc.encrypted, k1:ssn, ORC has no property orc.encrypted",
     "Orc.Encrypt, k1:ssn, ORC has no property Orc.Encrypt",
-    "orc.key.provider, iceberg-krypto, is no key provider",
-    "orc.key.provider, nobody, none that ORC knows",
+    "orc.key.provider, iceberg-krypto, is not a key provider",
+    "orc.key.provider, nobody, not known to ORC",
     "orc.key.provider, hadoop, Key provider 'hadoop' (orc.key.provider) has no key 'k1'",
     "iceberg-crypto.orc.require-integrity, true, authenticates nothing",
     "iceberg-crypto.orc.missing-key, fail, There is no property iceberg-crypto.orc.missing-key",
@@ -100,7 +100,7 @@ class OrcDoctorTest {
     hadoop.set("orc.key.provider", "nobody");
     assertThatThrownBy(() -> OrcDoctor.examine(hadoop))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("none that ORC knows");
+        .hasMessageContaining("not known to ORC");
   }
 
   @Test

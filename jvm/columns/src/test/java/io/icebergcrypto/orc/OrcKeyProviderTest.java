@@ -567,7 +567,7 @@ class OrcKeyProviderTest {
       value = {
         "memory | has no key 'k1'",
         "hadoop | has no key 'k1'",
-        "vault | is none that ORC knows",
+        "vault | is not known to ORC",
         "Iceberg-Crypto | Did you mean iceberg-crypto?",
         "iceberg_crypto | Did you mean iceberg-crypto?",
       })
@@ -583,7 +583,7 @@ class OrcKeyProviderTest {
     hadoop.set("orc.key.provider", "vault");
     assertThatThrownBy(() -> OrcColumnKeys.checkRead(hadoop))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("orc.key.provider=vault is none that ORC knows");
+        .hasMessageContaining("orc.key.provider=vault is not known to ORC");
   }
 
   /** ORC keeps one provider for all of a JVM, with the settings of who came first. */

@@ -352,7 +352,7 @@ class ParquetCryptoFactoryTest {
         .isEqualTo(made.getFooterKey());
   }
 
-  /** Parquet keeps KMS clients and KEKs for all of a JVM, whoever asks. */
+  /** Parquet keeps KMS clients and KEKs for all of a JVM, no matter who asks. */
   @Test
   void settingsDoNotUseEachOthersKeys() throws IOException {
     hadoop.set(UNIFORM_KEY, "k1");
@@ -422,7 +422,7 @@ class ParquetCryptoFactoryTest {
         .hasMessageContaining("unwraps other bytes than it wrapped");
   }
 
-  /** Who may write and not read. */
+  /** A user who may write and not read. */
   @Test
   void aNewKeyThatMayNotBeUnwrappedIsBelieved() {
     useDouble();

@@ -37,8 +37,9 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * that the time and the key's id are signed, too. Its key is random, used once, and stands in the
  * signature, wrapped by the KMS.
  *
- * <p>It proves that the document is as somebody left it who could use the master key, to wrap or to
- * unwrap. It is no public-key signature: whoever can check one can also make one.
+ * <p>It proves that the document is unchanged since it was signed by someone who could use the
+ * master key, to wrap or to unwrap. It is not a public-key signature: anyone who can check one can
+ * also make one.
  */
 public final class DocumentSignature {
   private static final String MEMBER = "signature";
@@ -124,7 +125,7 @@ public final class DocumentSignature {
       return;
     }
 
-    // before anybody is accused: the KMS may have been wrong once
+    // before anyone is accused: the KMS may have been wrong once
     UnwrapsAgain.forget(bound, wrappedKey(signature), signer);
     if (!isSigned(signed, signature, signer, bound)) {
       throw changed("it is not what was signed");
@@ -164,8 +165,8 @@ public final class DocumentSignature {
     } catch (TamperedException e) {
       throw new BadWrappedKeyException(
           "The report is not genuine, or this is another KMS: " + e.problem(),
-          "Check that the catalog has the KMS with which the report was signed. If it has,"
-              + " somebody changed the report: do not rely on it.",
+          "Check that the catalog has the KMS with which the report was signed. If it has, the"
+              + " report was changed: do not rely on it.",
           e);
     }
 
@@ -194,7 +195,7 @@ public final class DocumentSignature {
               .encode(CharBuffer.wrap(CanonicalJson.canonical(signed))));
       return hmac.doFinal();
     } catch (CharacterCodingException e) {
-      throw changed("it has text that is no Unicode");
+      throw changed("it has text that is not Unicode");
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("This JVM has no " + JAVA_ALGORITHM, e);
     }
@@ -226,7 +227,7 @@ public final class DocumentSignature {
   private static TamperedException changed(String why) {
     return new TamperedException(
         "The report is not genuine: " + why,
-        "Somebody changed it after it was signed, or it was not signed by whom it seems. Do not"
+        "It was changed after it was signed, or not signed by the one it names. Do not"
             + " rely on it; verify the table again.");
   }
 
@@ -237,12 +238,12 @@ public final class DocumentSignature {
 
     throw new InvalidConfigurationException(
         String.format(
-            "A signature with master key '%s' would prove nothing: %s does not tell who wrapped a"
+            "A signature with master key '%s' would prove nothing: %s does not prove who wrapped a"
                 + " key with it (as with RSA, whose public half wraps)",
             keyId, kms),
         String.format(
-            "Use a symmetric master key. For a KMS client of your own that only who may use the key"
-                + " can wrap with, set %s=true.",
+            "Use a symmetric master key. For a KMS client of your own that only those who may"
+                + " use the key can wrap with, set %s=true.",
             KmsProperties.AUTHENTICATED_WRAPPING));
   }
 }

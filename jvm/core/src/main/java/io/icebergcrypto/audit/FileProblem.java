@@ -38,10 +38,10 @@ public record FileProblem(ProblemCode code, String words) {
 
   private static final String FIND_OUT_WHOSE =
       "Find out whose it is: other tables may share this folder, a write or a copy may be under"
-          + " way, or a failed write, add_files, or somebody with access to the storage left it.";
+          + " way, or a failed write, add_files, or someone with access to the storage left it.";
 
   /**
-   * Whether the storage says that there is no such file, when it is asked once more: one answer
+   * Whether the storage says that the file does not exist, when it is asked again: one answer
    * accuses nobody, and a failure says nothing.
    */
   public static boolean isGone(Supplier<InputFile> file) {
@@ -55,9 +55,9 @@ public record FileProblem(ProblemCode code, String words) {
   }
 
   /**
-   * What to do about a problem with a file. Somebody follows it at three in the morning, so it must
-   * not cost data: the code decides before the kind, as no kind of file that was lost or changed is
-   * mended by giving up what is left. docs/verification.md has all of them.
+   * What to do about a problem with a file. An operator may follow it at three in the morning, so
+   * it must not cost data: the code decides before the kind, as no kind of file that was lost or
+   * changed is repaired by giving up what is left. docs/verification.md has all of them.
    *
    * @param kind what the file is to the table
    */
@@ -115,8 +115,8 @@ public record FileProblem(ProblemCode code, String words) {
           HUDI_SECONDARY_INDEX,
           HUDI_EXPRESSION_INDEX,
           HUDI_OTHER_INDEX ->
-          "Hudi does not encrypt it, and it holds values of columns, or keys of records: they are"
-              + " known to whoever could read it. With hoodie.metadata.enable=false for all"
+          "Hudi does not encrypt it, and it holds values of columns, or keys of records: anyone"
+              + " who could read it knows them. With hoodie.metadata.enable=false for all"
               + " writers, CALL delete_metadata_table(table => ...) removes it; it has nothing but"
               + " repeats (docs/hudi.md).";
       case HUDI_TIMELINE ->

@@ -27,21 +27,21 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * Which master keys, in which versions, wrapped the KEKs that one table needs, and the value keys
- * that it keeps. The KMS is not asked, and metadata is not authenticated: it may be anybody's.
+ * that it keeps. The KMS is not asked, and metadata is not authenticated: it may be anyone's.
  *
  * @param table the table's full name
- * @param keyId its master key; null when somebody removed that from its properties
+ * @param keyId its master key; null when it was removed from its properties
  * @param keks the KEKs that something needs
  * @param valueKeys all versions of value keys
  */
 public record MasterKeyUse(
     String table, String keyId, List<WrappedBy> keks, List<WrappedBy> valueKeys) {
   /**
-   * Who wrapped a KEK or a value key.
+   * Which key wrapped a KEK or a value key.
    *
    * @param masterKeyId the master key
-   * @param version its version; null when the wrapped key does not tell
-   * @param madeAt when the key was made, in milliseconds since the epoch; 0 when it does not tell
+   * @param version its version; null when the wrapped key does not say
+   * @param madeAt when the key was made, in milliseconds since the epoch; 0 when it does not say
    * @param encrypts whether anything of the table is under the key: a KEK stays for a while after
    *     nothing is
    */
@@ -76,7 +76,7 @@ public record MasterKeyUse(
    * @throws NotSupportedException when it has no metadata of its own, or a later version of this
    *     project wrapped a KEK
    * @throws TamperedException when the metadata is refused, or what it lists as a KEK or a value
-   *     key is none
+   *     key is not one
    * @throws IcebergCryptoException another refusal of a load
    */
   public static MasterKeyUse of(EncryptedCatalog catalog, TableIdentifier identifier) {

@@ -160,7 +160,7 @@ public final class MetadataFiles {
         TableMetadata metadata = file.metadata();
         return new Read(new Version(path, file.length(), null, null), metadata);
       } catch (RuntimeException e) {
-        String words = "it is no table metadata: " + e.getMessage();
+        String words = "it is not table metadata: " + e.getMessage();
         FileProblem problem = new FileProblem(ProblemCode.TAMPERED, words);
         return new Read(new Version(path, file.length(), problem, null), null);
       }
@@ -174,8 +174,8 @@ public final class MetadataFiles {
 
       String words =
           String.format(
-              "it is metadata of another table, and nothing it names was checked: somebody changed"
-                  + " the property %s, or that file",
+              "it is metadata of another table, and nothing it names was checked: the property"
+                  + " %s or that file was changed",
               EncryptionProperties.PLAINTEXT_METADATA);
       FileProblem problem = new FileProblem(ProblemCode.UNREADABLE, words);
       return new Read(new Version(version.path(), version.length(), problem, null), null);

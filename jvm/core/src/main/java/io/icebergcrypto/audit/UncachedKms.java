@@ -33,7 +33,7 @@ public final class UncachedKms implements KeyManagementClient, AuthenticatedWrap
   /**
    * Asks nothing yet.
    *
-   * @param kms gives the client, or says that the catalog has none
+   * @param kms returns the client, or says that the catalog has none
    * @param former the KMS that wrapped the table's keys; null: the same
    */
   public UncachedKms(

@@ -162,7 +162,7 @@ public record CatalogContext(
 
   /**
    * A table of metadata that is not in the catalog, with this one's encryption: such as that of a
-   * table which is to be encrypted, before it is committed.
+   * table to be encrypted, before it is committed.
    *
    * @param ops operations that keep the metadata, and read and write plain files
    * @param table the table's full name
@@ -232,8 +232,8 @@ public record CatalogContext(
    * Checks that a table may have a master key, before the KMS is asked for it.
    *
    * @throws AccessDeniedException when this catalog does not allow it
-   * @throws InvalidConfigurationException when others than its users can wrap with it, and the
-   *     metadata is authenticated
+   * @throws InvalidConfigurationException when anyone other than its users can wrap with it, and
+   *     the metadata is authenticated
    */
   public void checkMasterKey(String table, String keyId) {
     allowedKeyIds().checkNew(table, keyId);
@@ -298,7 +298,7 @@ public record CatalogContext(
   }
 
   /**
-   * The catalog behind would read manifests without keys: built anew on the decorated table.
+   * The catalog behind would read manifests without keys: rebuilt on the decorated table.
    *
    * @param of the table that the catalog behind has loaded for it
    */
@@ -314,8 +314,8 @@ public record CatalogContext(
   // ---- what only this project's operations do
 
   /**
-   * Signs a table's metadata as it is: for a table whose metadata was refused, after somebody
-   * looked at it and found it right.
+   * Signs a table's metadata as it is: for a table whose metadata was refused, and then reviewed
+   * and found right.
    *
    * @param metadataFile the metadata file that was looked at
    * @param sha256 the SHA-256 of the file that was looked at, in hex, as sha256sum prints it; with
@@ -348,11 +348,11 @@ public record CatalogContext(
    *     committed even if that is the same
    * @throws IcebergCryptoException a refusal; nothing was committed
    */
-  public void mend(TableIdentifier identifier, UnaryOperator<TableMetadata> change) {
+  public void repair(TableIdentifier identifier, UnaryOperator<TableMetadata> change) {
     BaseTable table = unchecked(identifier);
     TableOperations ops = table.operations();
     operations(ops, table.name())
-        .mend(change, (base, mended) -> behind.mend(table.name(), ops, base, mended, this::kms));
+        .repair(change, (base, next) -> behind.repair(table.name(), ops, base, next, this::kms));
     delegate().invalidateTable(identifier);
   }
 
@@ -381,8 +381,8 @@ public record CatalogContext(
    * A REST server takes a new KEK beside the commit that decrypts: without a key id it would stay,
    * and the table be called tampered with. Nothing is under it.
    *
-   * @throws CommitStateUnknownException whatever fails here, a cancel included: the table was
-   *     decrypted, and who takes that for a refusal deletes its files
+   * @throws CommitStateUnknownException for any failure here, a cancel included: the table was
+   *     decrypted, and a caller that takes that for a refusal deletes its files
    */
   private static void removeKeysOfRivals(BaseTable table) {
     try {
@@ -434,8 +434,8 @@ public record CatalogContext(
    *     or when its location holds another table; nothing was dropped then
    * @throws NotSupportedException when the storage cannot be listed, or it keeps value keys, which
    *     other master keys may wrap; nothing was dropped then
-   * @throws IcebergCryptoException when a login, a grant or a mended setting could give the key, or
-   *     the files were tampered with, which is another matter than a lost key; or when the table
+   * @throws IcebergCryptoException when a login, a grant or a corrected setting could give the key,
+   *     or the files were tampered with, which is another matter than a lost key; or when the table
    *     was dropped and files remain
    */
   public PurgeResult purgeWithoutKey(TableIdentifier identifier) {

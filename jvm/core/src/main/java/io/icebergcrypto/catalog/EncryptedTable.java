@@ -33,7 +33,8 @@ public final class EncryptedTable extends DecoratedTable {
   }
 
   /**
-   * A table as an audit reads it: with the files that are plaintext, whatever the catalog allows.
+   * A table as an audit reads it: with the files that are plaintext, even if the catalog does not
+   * allow them.
    *
    * @param olderKeys keys of older metadata files, for the files that only these name
    */
@@ -78,7 +79,7 @@ public final class EncryptedTable extends DecoratedTable {
     return delegate.newBatchScan();
   }
 
-  /** Spark asks this when it builds a scan of its own, which then is none of the two above. */
+  /** Spark asks this when it builds a scan of its own, which then is neither of the two above. */
   @Override
   public boolean allowDistributedPlanning() {
     ops.unwrapAhead();

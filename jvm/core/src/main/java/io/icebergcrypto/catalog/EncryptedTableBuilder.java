@@ -106,7 +106,7 @@ final class EncryptedTableBuilder implements TableBuilder {
 
   /**
    * The table that a transaction has created, with its operations: another load would read the
-   * metadata once more. A REST server may give a table other settings than a transaction.
+   * metadata again. A REST server may give a table other settings than a transaction.
    */
   private Table ofTransaction(BaseTransaction transaction) {
     return catalog.behind().isRest()

@@ -175,7 +175,8 @@ final class EncryptedTableOperations implements TableOperations {
    * @param change makes the metadata to be of that in force
    * @param commit has the catalog behind commit, from the base to what the steps of a commit made
    */
-  void mend(UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, TableMetadata> commit) {
+  void repair(
+      UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, TableMetadata> commit) {
     TableMetadata base = loaded.refresh();
     load.authenticator().check(base);
     TableMetadata prepared = prepared(base, change.apply(base));
@@ -239,7 +240,7 @@ final class EncryptedTableOperations implements TableOperations {
   /**
    * Signs the metadata in force, which failed its check, as it is: see {@link MetadataApproval}.
    *
-   * @param metadataFile the file that somebody looked at
+   * @param metadataFile the file that was reviewed
    * @param sha256 the SHA-256 of what was in it, in hex; null asks what that is
    */
   void authenticate(String metadataFile, String sha256) {

@@ -5,7 +5,7 @@ public interface EngineCatalog {
   /** The encrypting Iceberg catalog, without the engine's table cache in front. */
   EncryptedCatalog encryptedCatalog();
 
-  /** The encrypting Iceberg catalog below one of an engine; null: it is none of this project. */
+  /** The encrypting Iceberg catalog below one of an engine; null if it is not of this project. */
   static EncryptedCatalog encryptedOrNull(Object catalog) {
     return catalog instanceof EngineCatalog ours ? ours.encryptedCatalog() : null;
   }

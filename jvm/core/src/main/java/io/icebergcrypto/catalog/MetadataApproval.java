@@ -11,17 +11,16 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.FileIO;
 
 /**
- * Metadata that failed its check, and that somebody has looked at and found right: it is to be
- * signed as it is.
+ * Metadata that failed its check, was reviewed and found right, and is signed as it is.
  *
  * @param io the table's storage, as the catalog behind has it
  */
 record MetadataApproval(String tableName, FileIO io, MetadataAuthenticator authenticator) {
   /**
-   * The metadata to be signed: that of the file, with the key id that somebody removed.
+   * The metadata to be signed: that of the file, with the key id that was removed.
    *
    * @param current the metadata in force
-   * @param metadataFile the file that somebody looked at
+   * @param metadataFile the file that was reviewed
    * @param sha256 the SHA-256 of what was in it, in hex; null asks what that is
    * @throws InvalidConfigurationException when that is not, or no longer, the file in force and its
    *     content
@@ -44,7 +43,7 @@ record MetadataApproval(String tableName, FileIO io, MetadataAuthenticator authe
     if (!authenticator.isOf(file, current)) {
       throw new InvalidConfigurationException(
               String.format("%s was exchanged while it was read: nothing was signed", metadataFile),
-              "Somebody writes to that file: find out who, and look at it again.")
+              "Another client writes to that file: find out which, and review it again.")
           .inTable(tableName);
     }
 
@@ -69,7 +68,7 @@ record MetadataApproval(String tableName, FileIO io, MetadataAuthenticator authe
         .inTable(tableName);
   }
 
-  /** Metadata with the key id that somebody removed. */
+  /** Metadata with the key id that was removed. */
   private TableMetadata restored(TableMetadata found) {
     if (EncryptionProperties.keyId(found.properties()) != null) {
       return found;

@@ -165,7 +165,7 @@ final class NewTable {
   }
 
   /**
-   * The table that is to be replaced, or null. Its properties say whether the new files are to be
+   * The table to be replaced, or null. Its properties say whether the new files are to be
    * encrypted: they must be genuine.
    */
   Table existing() {
@@ -186,7 +186,7 @@ final class NewTable {
 
   /**
    * Checks the properties of a table's replacement. What the statement does not name stays as the
-   * table has it, whatever the catalog's defaults for new tables are.
+   * table has it, regardless of the catalog's defaults for new tables.
    *
    * @return the key id, or null for a table that is not encrypted
    */

@@ -21,7 +21,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.io.FileIO;
 
-/** A table that is registered by its metadata file, which may be anybody's. */
+/** A table that is registered by its metadata file, which may be anyone's. */
 final class Registration {
   private final CatalogContext catalog;
   private final TableIdentifier identifier;
@@ -88,7 +88,7 @@ final class Registration {
     }
   }
 
-  /** The encrypted table that is to be replaced, as the catalog behind has it; null for none. */
+  /** The encrypted table to be replaced, as the catalog behind has it; null for none. */
   private BaseTable encryptedTarget() {
     try {
       Table target = catalog.delegate().loadTable(identifier);
@@ -178,7 +178,7 @@ final class Registration {
       throw new TamperedException(
               String.format(
                   "metadata file %s has keys and no %s%s: a client without encryption,"
-                      + " or somebody with access to the metadata, removed it",
+                      + " or someone with access to the metadata, removed it",
                   metadataFile,
                   EncryptionProperties.KEY_ID,
                   lost == null ? "" : " (it was '" + lost + "')"),

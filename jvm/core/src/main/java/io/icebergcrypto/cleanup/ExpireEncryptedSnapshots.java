@@ -44,7 +44,7 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   /**
    * Expires as a step of something larger.
    *
-   * @param start gives the metadata that this step starts from
+   * @param start returns the metadata that this step starts from
    * @param whenCommitted takes what is to be called once all is committed
    */
   public ExpireEncryptedSnapshots(
@@ -66,8 +66,8 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
      * Deletes them. A failure is logged: the commit is done, and a caller could take an error for a
      * failed commit.
      *
-     * @param base gives the metadata that the commit was made on, newer than that of the start when
-     *     other commits came between; or what is in force since
+     * @param base returns the metadata that the commit was made on, newer than that of the start
+     *     when other commits came between; or what is in force since
      */
     void after(Supplier<TableMetadata> base);
   }

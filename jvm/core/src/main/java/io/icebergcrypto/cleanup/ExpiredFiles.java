@@ -53,8 +53,8 @@ final class ExpiredFiles {
   }
 
   /**
-   * Deletes them, unless a file that names others cannot be read, or the catalog gives metadata of
-   * before the commit.
+   * Deletes them, unless a file that names others cannot be read, or the catalog returns metadata
+   * from before the commit.
    *
    * @param before the metadata from which snapshots were to expire
    * @param base the metadata that the commit was made on, perhaps newer, or the one in force since
@@ -65,7 +65,7 @@ final class ExpiredFiles {
     if (after.lastSequenceNumber()
         < Math.max(before.lastSequenceNumber(), base.lastSequenceNumber())) {
       // a snapshot that it lacks may be newer: of a server that lags, say
-      throw new IllegalStateException("the catalog gives metadata of before the commit");
+      throw new IllegalStateException("the catalog returns metadata from before the commit");
     }
 
     List<Snapshot> expired = expired(before, after);

@@ -11,7 +11,7 @@ final class KeyLoss {
   private KeyLoss() {}
 
   /**
-   * Whether no login, grant or mended setting would give the key: the KMS has none of that name,
+   * Whether no login, grant or corrected setting would give the key: the KMS has none of that name,
    * another key has its name, or no KMS is configured. A KMS that answers with wrong bytes may give
    * the right ones tomorrow.
    */
@@ -21,7 +21,7 @@ final class KeyLoss {
         || !hasKms && e instanceof InvalidConfigurationException;
   }
 
-  /** Whether a list or manifest cannot be read, whatever the key: see {@link ManifestReads}. */
+  /** Whether a list or manifest cannot be read with any key: see {@link ManifestReads}. */
   static boolean isOfStorage(IcebergCryptoException e) {
     return e.getClass() == IcebergCryptoException.class;
   }

@@ -48,8 +48,8 @@ final class LostKeyPurge {
    * @param drop drops the table in the catalog, without its files; false when it was gone
    * @return what was in there
    * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
-   * @throws InvalidConfigurationException when the location holds another table, or is no table's
-   *     own; nothing was dropped then
+   * @throws InvalidConfigurationException when the location holds another table, or is not that of
+   *     a table own; nothing was dropped then
    * @throws IcebergCryptoException when the table was dropped and files remain, or when its
    *     location cannot be listed or metadata in it cannot be read; nothing was dropped then
    */
@@ -99,7 +99,7 @@ final class LostKeyPurge {
 
     if (!drop.getAsBoolean()) {
       throw new InvalidConfigurationException(
-          "nothing was dropped: it is gone already", "Somebody else dropped it just now.");
+          "nothing was dropped: it is gone already", "Another client just dropped it.");
     }
 
     delete(folder);
@@ -114,7 +114,8 @@ final class LostKeyPurge {
     }
 
     if (!folder.isEmpty()) { // a FileIO may be told to delete nothing
-      throw remains(folder, "its FileIO deletes none, or somebody has written to it since", null);
+      throw remains(
+          folder, "its FileIO deletes none, or another client has written to it" + " since", null);
     }
   }
 

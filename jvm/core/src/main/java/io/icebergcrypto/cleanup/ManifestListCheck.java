@@ -6,8 +6,8 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 
 /**
- * Reads the manifest lists of a table that is to be purged where that is done which grows with a
- * table: in Spark, on executors.
+ * Reads the manifest lists of a table to be purged where work that grows with a table is done: in
+ * Spark, on executors.
  */
 public interface ManifestListCheck {
   /**
@@ -18,7 +18,7 @@ public interface ManifestListCheck {
    */
   record Unreadable(Snapshot snapshot, String why) {}
 
-  /** Whether so many are worth it; fewer are read by who asks. */
+  /** Whether so many are worth it; fewer are read by the caller. */
   boolean takes(int lists);
 
   /**

@@ -20,8 +20,8 @@ import org.apache.iceberg.util.Tasks;
 
 /**
  * The files that snapshots reach, read with decryption. A file that cannot be read is an error, as
- * whoever deletes must know them all: an {@link IcebergCryptoException} that names no table yet,
- * and of no subclass when the storage failed.
+ * a caller that deletes must know them all: an {@link IcebergCryptoException} that names no table
+ * yet, and of no subclass when the storage failed.
  */
 final class ManifestReads {
   private final FileIO io;
@@ -60,7 +60,7 @@ final class ManifestReads {
             });
   }
 
-  /** Reads what snapshots keep: whoever reads their lists after that asks the storage nothing. */
+  /** Reads what snapshots keep: reading their lists after that needs no request to the storage. */
   void load(Collection<Snapshot> snapshots) {
     Tasks.foreach(snapshots)
         .executeWith(executor)

@@ -199,7 +199,7 @@ public final class Purge {
     throw new InvalidConfigurationException(
             "nothing was dropped: "
                 + (encrypted ? "its key can be had" : "it is not encrypted")
-                + ", so its manifests tell its files",
+                + ", so its manifests list its files",
             "Use DROP TABLE ... PURGE, which deletes these and no others.")
         .inTable(name);
   }
@@ -278,7 +278,7 @@ public final class Purge {
     return e.inTable(name)
         .withHint(
             String.format(
-                "Nothing was dropped. To drop the table all the same, use DROP TABLE without PURGE,"
+                "Nothing was dropped. To drop the table anyway, use DROP TABLE without PURGE,"
                     + " which needs no key, and leaves its files in %s.%s",
                 location, force));
   }

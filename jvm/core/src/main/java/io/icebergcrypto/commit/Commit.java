@@ -20,7 +20,7 @@ final class Commit {
    * Begins a commit.
    *
    * @param base the metadata in force, null when the commit creates the table
-   * @param wanted the metadata that is to be committed, before the first step
+   * @param wanted the metadata to be committed, before the first step
    * @param files makes the table's FileIO; with null, that of a table that is not encrypted
    */
   Commit(

@@ -93,7 +93,7 @@ final class CommitGuard {
     }
   }
 
-  /** One that somebody staged or left behind, perhaps without this guard. */
+  /** One that was staged or left behind, perhaps without this guard. */
   private static boolean isSnapshotWithoutRef(TableMetadata base, long snapshotId) {
     return base != null
         && base.snapshot(snapshotId) != null
@@ -181,7 +181,7 @@ final class CommitGuard {
         && Objects.equals(file.fileSequenceNumber(), manifest.sequenceNumber());
   }
 
-  /** Whether a file without a key is a deletion vector that is encrypted all the same. */
+  /** Whether a file without a key is a deletion vector that is nevertheless encrypted. */
   private static boolean isUnreadable(ContentFile<?> file) {
     return IcebergVersion.losesKeysOfDeletionVectors() && file.format() == FileFormat.PUFFIN;
   }
@@ -208,8 +208,8 @@ final class CommitGuard {
   }
 
   /**
-   * Refuses a statistics file without a key. It stays where it is, whoever wrote it: an entry may
-   * name any file, one of data, too. This table's own FileIO writes none in plaintext.
+   * Refuses a statistics file without a key. It stays where it is, no matter who wrote it: an entry
+   * may name any file, one of data, too. This table's own FileIO writes none in plaintext.
    */
   private void checkStatistics(Commit commit, String path) {
     if (statistics == StatisticsPolicy.PLAINTEXT || commit.keys().statisticsKey(path) != null) {

@@ -17,15 +17,15 @@ import org.apache.iceberg.io.FileIO;
 
 /**
  * The way of a commit: the steps that metadata goes through before the catalog behind gets it, the
- * same for the commits of a table and of a transaction, for a registration and for metadata that
- * somebody signs.
+ * same for the commits of a table and of a transaction, for a registration and for metadata that a
+ * user signs.
  */
 public final class CommitSteps {
   private final TableKeys keys;
   private final Supplier<? extends KeyManagementClient> kms;
   private final List<Step> steps;
 
-  /** Takes the metadata that is to be committed and returns it, changed or not, or refuses it. */
+  /** Takes the metadata to be committed and returns it, changed or not, or refuses it. */
   private interface Step {
     TableMetadata apply(Commit commit, TableMetadata metadata);
   }
@@ -76,8 +76,8 @@ public final class CommitSteps {
   }
 
   /**
-   * An encrypted table's metadata with a KEK in it, which tells that the table is encrypted even
-   * when somebody removes the key id before the first snapshot.
+   * An encrypted table's metadata with a KEK in it, which shows that the table is encrypted even
+   * when the key id is removed before the first snapshot.
    *
    * @return the same metadata when it has one
    */

@@ -13,8 +13,8 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
- * A table's key id stays as it is, unless its KEKs are wrapped anew in the same commit, or all that
- * it reaches is encrypted by it.
+ * A table's key id stays as it is, unless its KEKs are rewrapped in the same commit, or all that it
+ * reaches is encrypted by it.
  */
 public final class KeyIdRule {
   private KeyIdRule() {}
@@ -50,7 +50,7 @@ public final class KeyIdRule {
                 "%s makes it plaintext: its rows are copied into plaintext files.",
                 SqlNames.call("decrypt_table", tableName, "confirm => true"))
             : String.format(
-                "To change the master key: %s, which wraps the table's KEKs anew.",
+                "To change the master key: %s, which rewraps the table's KEKs.",
                 SqlNames.call(
                     "rotate_master_key", tableName, SqlNames.argument("new_key_id", wanted)));
     throw new NotSupportedException(
@@ -98,7 +98,7 @@ public final class KeyIdRule {
     return snapshot.keyId() != null && base.snapshot(snapshot.snapshotId()) == null;
   }
 
-  /** Whether a commit puts back the key id that somebody removed: one that wrapped the KEKs. */
+  /** Whether a commit restores the key id that was removed: one that wrapped the KEKs. */
   static boolean isRestored(TableMetadata base, TableMetadata metadata) {
     String after = EncryptionProperties.keyId(metadata.properties());
     return base != null
@@ -119,7 +119,7 @@ public final class KeyIdRule {
       throw new TamperedException(
               String.format(
                   "%s is gone from the table's metadata (it was '%s'): a client without"
-                      + " encryption, or somebody with access to the metadata, removed it",
+                      + " encryption, or someone with access to the metadata, removed it",
                   EncryptionProperties.KEY_ID, lost),
               String.format(
                   "Find out who did. ALTER TABLE %s SET TBLPROPERTIES ('%s'='%s') puts it back,"
@@ -138,7 +138,7 @@ public final class KeyIdRule {
                   "%s and the table's keys are gone from its metadata: manifest list %s was written"
                       + " encrypted",
                   EncryptionProperties.KEY_ID, current.manifestListLocation()),
-              "A client without encryption, or somebody with access to the metadata, removed them:"
+              "A client without encryption, or someone with access to the metadata, removed them:"
                   + " find out who. Restore the metadata from a backup or an object version."
                   + " Nothing was read or written.")
           .inTable(tableName);

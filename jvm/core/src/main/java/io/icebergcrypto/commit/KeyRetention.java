@@ -36,18 +36,18 @@ import org.apache.iceberg.encryption.EncryptedKey;
  */
 public final class KeyRetention {
   /**
-   * How long a newer KEK is there until no commit takes an older one any more: those that began
-   * before it have ended, clocks that differ included. Later ones take the newest.
+   * How long a newer KEK is there until no commit still takes an older one: those that began before
+   * it have ended, clocks that differ included. Later ones take the newest.
    */
   static final Duration REPLACED = Duration.ofDays(30);
 
   /**
-   * The age at which no commit takes a KEK any more: Iceberg's limit of 730 days (NIST SP 800-57
-   * part 1 rev. 5, section 5.3.6.7.b), and the same time for commits that began before it.
+   * The age from which no commit takes a KEK: Iceberg's limit of 730 days (NIST SP 800-57 part 1
+   * rev. 5, section 5.3.6.7.b), and the same time for commits that began before it.
    */
   static final Duration RETIRED = Duration.ofMillis(Kek.LIFE_MS).plus(REPLACED);
 
-  // in order: Iceberg removes the first of a long list fastest
+  // in this order: Iceberg removes the first of a long list fastest
   private final Map<String, EncryptedKey> keys = new LinkedHashMap<>();
 
   private KeyRetention(TableMetadata metadata) {
@@ -55,8 +55,8 @@ public final class KeyRetention {
   }
 
   /**
-   * Adds the keys of new snapshots and of statistics files where they are missing, whoever made the
-   * metadata.
+   * Adds the keys of new snapshots and of statistics files where they are missing, no matter who
+   * made the metadata.
    *
    * @param manager the table's; asked for only when a key may be missing
    * @return the same metadata when it has them

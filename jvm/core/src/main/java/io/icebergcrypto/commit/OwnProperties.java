@@ -11,7 +11,8 @@ import org.apache.iceberg.UpdateProperties;
 
 /**
  * A change of a table's properties that leaves alone where its plaintext still is, and value keys.
- * Without the former nobody would know, and with others somebody else's files would pass for it.
+ * Without the former nobody would know, and with others the files of another table would pass for
+ * it.
  */
 public record OwnProperties(String tableName, Map<String, String> before, UpdateProperties below)
     implements UpdateProperties {

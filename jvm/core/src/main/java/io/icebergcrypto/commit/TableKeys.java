@@ -43,7 +43,7 @@ public final class TableKeys {
   }
 
   /**
-   * Learns the keys of metadata in force, if anybody has used this table's keys yet. It may have
+   * Learns the keys of metadata in force, if anyone has used this table's keys yet. It may have
    * another master key than before.
    */
   public synchronized void learn(TableMetadata metadata) {
@@ -65,7 +65,7 @@ public final class TableKeys {
     this.seen = metadata;
   }
 
-  /** Metadata of before the table had a key id shows nothing that anybody removed. */
+  /** Metadata from before the table had a key id does not show that one was removed. */
   private void refuseOlder(TableMetadata metadata) {
     if (LoadedMetadata.isOlder(metadata, inForce)) {
       throw new IcebergCryptoException(
@@ -74,8 +74,8 @@ public final class TableKeys {
                   EncryptionProperties.KEY_ID,
                   metadata.metadataFileLocation(),
                   inForce.metadataFileLocation()),
-              "It may come from a cache or a replica that lags: load the table again in a while. If"
-                  + " it stays so, somebody set the table back: find out who. Nothing was read or"
+              "It may come from a cache or a replica that lags: load the table again in a while."
+                  + " If it stays so, the table was set back: find out by whom. Nothing was read or"
                   + " written.")
           .inTable(tableName);
     }
@@ -86,14 +86,14 @@ public final class TableKeys {
     return !manager.tableKeyId().equals(keyId) && !Objects.equals(uuid, metadata.uuid());
   }
 
-  /** Whether anybody has used this table's keys yet. */
+  /** Whether anyone has used this table's keys yet. */
   public synchronized boolean areInUse() {
     return manager != null;
   }
 
   /**
-   * The manager of the table, or null when the metadata has no key id. The metadata may be that of
-   * before a rotation, or be uncommitted: it changes no key that is known.
+   * The manager of the table, or null when the metadata has no key id. The metadata may be from
+   * before a rotation, or uncommitted: it changes no key that is known.
    *
    * @throws TamperedException when the table had a key id before: this manager or the KEKs in its
    *     metadata tell

@@ -10,7 +10,7 @@ import org.apache.iceberg.TableMetadata;
 
 /**
  * The master keys that tables of a catalog may name, and that may sign reports on them: the catalog
- * property {@code encryption.allowed-key-ids}. Otherwise, whoever can write a table's metadata
+ * property {@code encryption.allowed-key-ids}. Otherwise, anyone who can write a table's metadata
  * could have data encrypted with a key of their own.
  *
  * <p>The list is separated by commas; white space around an entry does not count. An entry is a key
@@ -108,7 +108,7 @@ public final class AllowedKeyIds {
     return !limited() || patterns.stream().anyMatch(pattern -> matches(pattern, characters));
   }
 
-  /** Goes back to the last * only: key ids may be anybody's, and must not cost much. */
+  /** Goes back to the last * only: key ids may be anyone's, and must not cost much. */
   private static boolean matches(int[] pattern, int[] text) {
     int p = 0;
     int afterStar = -1;
@@ -170,8 +170,8 @@ public final class AllowedKeyIds {
                       id,
                       String.format(
                           "If the table was made with this key, have it added where the catalog is"
-                              + " set up. If not, somebody changed the table's metadata: find out"
-                              + " who; %s tells which key wrapped its KEKs. Nothing was read or"
+                              + " set up. If not, the table's metadata was changed: find out by"
+                              + " whom; %s shows which key wrapped its KEKs. Nothing was read or"
                               + " written.",
                           SqlNames.call("repair_table", tableName)))
                   .inTable(tableName);

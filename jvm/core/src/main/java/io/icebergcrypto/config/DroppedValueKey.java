@@ -25,7 +25,7 @@ public record DroppedValueKey(String name, int id, long createdAtMs) implements 
   static boolean isOne(String value) {
     try {
       return Json.object(value).has(DROPPED_AT_MS);
-    } catch (RuntimeException e) { // Gson's: who reads it as a key tells
+    } catch (RuntimeException e) { // Gson's: reading it as a key reports that
       return false;
     }
   }

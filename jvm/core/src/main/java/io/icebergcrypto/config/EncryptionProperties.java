@@ -57,7 +57,7 @@ public final class EncryptionProperties {
   /** Catalog property: allow (default) or refuse. */
   public static final String PLAINTEXT_TABLES = "encryption.plaintext-tables";
 
-  /** Catalog property: true shows data keys to whoever reads metadata tables. */
+  /** Catalog property: true shows data keys to anyone who can read metadata tables. */
   static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
 
   /** Catalog property: require (default on JDBC, Hadoop, Glue, Nessie) or off. */
@@ -119,7 +119,7 @@ public final class EncryptionProperties {
   }
 
   /**
-   * The id of the master key that wrapped a table's KEKs, whatever its properties say. A KEK is a
+   * The id of the master key that wrapped a table's KEKs, regardless of its properties. A KEK is a
    * key that no other key of the table encrypts.
    *
    * @return null when the table has no keys, as before its first snapshot
@@ -139,8 +139,8 @@ public final class EncryptionProperties {
   }
 
   /**
-   * Whether a table is encrypted, or was until somebody removed its key id: keys in its metadata,
-   * or the key of the snapshot in force, tell.
+   * Whether a table is encrypted, or was until its key id was removed: keys in its metadata, or the
+   * key of the snapshot in force, show it.
    */
   public static boolean wasEncrypted(TableMetadata metadata) {
     Snapshot current = metadata.currentSnapshot();
@@ -217,7 +217,7 @@ public final class EncryptionProperties {
    * Checks what an encrypted table's properties say.
    *
    * @param before the properties that are in force, empty for a new table; what does not change is
-   *     not checked, so that a table with an old mistake can be mended
+   *     not checked, so that a table with an old mistake can be repaired
    */
   public static void check(
       String tableName, Map<String, String> before, Map<String, String> after) {

@@ -17,7 +17,7 @@ public final class IcebergVersion {
   /**
    * Checks the Iceberg on the class path.
    *
-   * @throws InvalidConfigurationException it is none that this build is for
+   * @throws InvalidConfigurationException when this build is not for it
    */
   public static void check() {
     check(IcebergBuild.version());

@@ -158,7 +158,7 @@ public final class PropertyNames {
   /**
    * Checks one name; an error has it as the user wrote it.
    *
-   * @param given whether somebody sets it now, who may have meant another
+   * @param given whether a user sets it now, who may have meant another
    */
   private static void check(Owner owner, String written, String name, boolean given) {
     if (owner.owns(name)) {

@@ -49,7 +49,7 @@ public final class SessionProperties {
   }
 
   /**
-   * What a configuration has below some prefixes, in whatever case: formats look for names in small
+   * What a configuration has below some prefixes, ignoring case: formats look for names in small
    * letters, and would ignore the others.
    *
    * @param prefixes in small letters

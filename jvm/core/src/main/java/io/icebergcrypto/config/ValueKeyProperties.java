@@ -57,7 +57,7 @@ public final class ValueKeyProperties {
   /**
    * The name of the key in a version's property.
    *
-   * @throws IndexOutOfBoundsException when there is none in it
+   * @throws IndexOutOfBoundsException when it has none
    */
   public static String name(String property) {
     return property.substring(PREFIX.length(), property.lastIndexOf('.'));
@@ -66,7 +66,7 @@ public final class ValueKeyProperties {
   /**
    * The id in a version's property.
    *
-   * @throws NumberFormatException when there is none in it
+   * @throws NumberFormatException when it has none
    */
   public static int id(String property) {
     return Integer.parseUnsignedInt(property.substring(property.lastIndexOf('.') + 1), 16);
@@ -90,7 +90,7 @@ public final class ValueKeyProperties {
    * one that writes something else in its place. What nobody can read may go.
    *
    * @throws NotSupportedException when a version of a key is gone
-   * @throws InvalidConfigurationException when a property should be a value key and is none
+   * @throws InvalidConfigurationException when a property should be a value key and is not
    */
   public static void checkKept(
       String tableName, Map<String, String> before, Map<String, String> after) {
@@ -102,7 +102,7 @@ public final class ValueKeyProperties {
     if (!lost.isEmpty()) {
       throw new NotSupportedException(
               "the commit would remove value keys: " + String.join(", ", lost),
-              "What they encrypted could not be decrypted by anybody. Nothing was committed.")
+              "What they encrypted could not be decrypted by anyone. Nothing was committed.")
           .inTable(tableName);
     }
 
@@ -121,8 +121,8 @@ public final class ValueKeyProperties {
 
   /**
    * Refuses to write something else in place of a value key, other than by the procedures of value
-   * keys: values would be encrypted with a key of somebody's, and older ones be lost. What is no
-   * key, or was dropped, may become one again.
+   * keys: values would be encrypted with another party's key, and older ones would be lost. A
+   * property that is not a key, or was dropped, may become one again.
    *
    * @param before properties of the table
    * @param after what it is to be; null: removed, which {@link #checkKept} refuses
@@ -137,8 +137,8 @@ public final class ValueKeyProperties {
         && !DroppedValueKey.isOne(own)
         && WrappedValueKey.unreadable(Map.of(property, own)).isEmpty()) {
       throw new InvalidConfigurationException(
-              "property " + property + " is a value key, which is not for users to change",
-              "rotate_value_key has it wrapped anew, or adds a version; drop_value_key drops one."
+              "property " + property + " is a value key, which users cannot change",
+              "rotate_value_key rewraps it, or adds a version; drop_value_key drops one."
                   + " Nothing was changed.")
           .inTable(tableName);
     }
@@ -154,7 +154,7 @@ public final class ValueKeyProperties {
     if (!keys.isEmpty()) {
       throw new NotSupportedException(
               "it keeps value keys: " + String.join(", ", keys),
-              "What they encrypted could not be decrypted by anybody. If nothing needs them, have"
+              "What they encrypted could not be decrypted by anyone. If nothing needs them, have"
                   + " their master keys disabled in the KMS, and then destroyed; with another table"
                   + " in "
                   + TABLE

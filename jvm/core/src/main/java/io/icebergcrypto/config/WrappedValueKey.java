@@ -14,13 +14,13 @@ import java.util.Map;
  * One version of a value key, as its table keeps it: 32 random bytes, wrapped by a master key.
  *
  * @param name what SQL calls the key
- * @param id identifies the version in each value that it encrypted; even, as its lowest bit tells
+ * @param id identifies the version in each value that it encrypted; even, as its lowest bit shows
  *     there how the value was encrypted
  * @param masterKeyId the master key that wrapped it
  * @param wrapped what the KMS gave, in base64
  * @param createdAtMs when it was made, in milliseconds since the epoch
- * @param checkValue by which its bytes are recognized, without telling anything else of them; null:
- *     it has none, as in tables of before
+ * @param checkValue by which its bytes are recognized, without revealing anything else about them;
+ *     null: it has none, as in older tables
  */
 public record WrappedValueKey(
     String name, int id, String masterKeyId, String wrapped, long createdAtMs, String checkValue)
@@ -50,7 +50,8 @@ public record WrappedValueKey(
   }
 
   /**
-   * The properties that should be value keys and are none, nor dropped ones: nobody reads them.
+   * The properties that should be value keys and are neither that nor dropped ones: nobody reads
+   * them.
    *
    * @param tableProperties of any table
    */
@@ -127,8 +128,8 @@ public record WrappedValueKey(
   }
 
   /** The same key, wrapped by another master key or another version of the same. */
-  public WrappedValueKey anew(String newMasterKeyId, ByteBuffer wrappedAnew) {
-    return of(name, id, newMasterKeyId, wrappedAnew, createdAtMs, checkValue);
+  public WrappedValueKey rewrapped(String newMasterKeyId, ByteBuffer newWrapped) {
+    return of(name, id, newMasterKeyId, newWrapped, createdAtMs, checkValue);
   }
 
   /** What the KMS gave. */

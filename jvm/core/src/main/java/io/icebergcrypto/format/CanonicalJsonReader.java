@@ -12,7 +12,7 @@ import java.util.stream.IntStream;
 /**
  * Reads JSON strictly, and writes its canonical form at once: members in the order of their names,
  * no white space, numbers as they are. Metadata of megabytes is read with each load of a table, so
- * most bytes are copied as they are, and members are put in order where their object ends.
+ * most bytes are copied as they are, and members are sorted where their object ends.
  */
 public final class CanonicalJsonReader {
   /** More than any metadata has, and far less than would overflow the stack. */
@@ -20,7 +20,7 @@ public final class CanonicalJsonReader {
 
   private static final int LONGEST_NUMBER = 1000; // Gson reads hardly longer ones
 
-  /** Objects with no more members are put in order without objects for these. */
+  /** Objects with no more members are sorted without objects for these. */
   private static final int FEW = 40;
 
   /** For each member of the objects that are being read: its start, its name's end, its end. */
@@ -83,7 +83,7 @@ public final class CanonicalJsonReader {
     }
 
     if (next() != '{') {
-      throw wrong("it is no JSON object");
+      throw wrong("it is not a JSON object");
     }
 
     List<Member> members = list(0, listed);
@@ -211,7 +211,7 @@ public final class CanonicalJsonReader {
     return c;
   }
 
-  /** Reads a name, and the colon; gives its mark. */
+  /** Reads a name, and the colon; returns its mark. */
   private int name(int c) {
     if (c != '"') {
       throw unexpected();
@@ -401,7 +401,7 @@ public final class CanonicalJsonReader {
       }
     }
 
-    throw wrong("it has text that is no Unicode");
+    throw wrong("it has text that is not Unicode");
   }
 
   private int hexDigits() {
@@ -516,13 +516,13 @@ public final class CanonicalJsonReader {
 
   private int take() {
     if (at == in.length) {
-      throw wrong("it is no JSON: it ends early");
+      throw wrong("it is not JSON: it ends early");
     }
 
     return in[at++] & 0xff;
   }
 
-  /** The next character that is no white space; -1: the end. */
+  /** The next character that is not white space; -1: the end. */
   private int next() {
     while (at < in.length) {
       int c = in[at++] & 0xff;
@@ -546,11 +546,11 @@ public final class CanonicalJsonReader {
   }
 
   private IllegalArgumentException unexpected() {
-    return wrong("it is no JSON, at byte " + at);
+    return wrong("it is not JSON, at byte " + at);
   }
 
   private static IllegalArgumentException notUtf8() {
-    return wrong("it is no JSON: it is not UTF-8");
+    return wrong("it is not JSON: it is not UTF-8");
   }
 
   private static IllegalArgumentException wrong(String problem) {

@@ -27,7 +27,7 @@ public final class Json {
   /**
    * Reads an object.
    *
-   * @throws RuntimeException Gson's, when it is none
+   * @throws RuntimeException Gson's, when it is not valid
    */
   public static JsonObject object(String text) {
     return JsonParser.parseString(text).getAsJsonObject();
@@ -36,7 +36,7 @@ public final class Json {
   /**
    * Reads an object whose values are strings.
    *
-   * @throws RuntimeException Gson's, when it is none
+   * @throws RuntimeException Gson's, when it is not valid
    */
   public static Map<String, String> texts(String text) {
     Map<String, String> texts = new HashMap<>();

@@ -29,10 +29,10 @@ import shaded.parquet.org.apache.thrift.transport.TIOStreamTransport;
  * @param algorithm how the file's modules are encrypted
  * @param aadPrefixStored whether the file itself has the AAD prefix in it; Iceberg keeps it in the
  *     key metadata instead
- * @param aadFileUniqueLength length in bytes of the random file identifier, 0 if there is none
+ * @param aadFileUniqueLength length in bytes of the random file identifier, 0 if it has none
  * @param supplyAadPrefix whether a reader has to bring the AAD prefix along; true in what Iceberg
  *     writes
- * @param keyMetadataLength length in bytes of the footer key's metadata, 0 if there is none, as in
+ * @param keyMetadataLength length in bytes of the footer key's metadata, 0 if it has none, as in
  *     what Iceberg writes
  */
 public record PareFooter(

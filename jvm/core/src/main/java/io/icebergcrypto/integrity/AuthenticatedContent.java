@@ -8,14 +8,14 @@ import org.apache.iceberg.TableMetadata;
 /**
  * What is authenticated of metadata: all but what the catalog behind sets on load.
  *
- * @param setOnLoad table properties that the catalog behind sets in what it loads, whatever the
- *     file says
+ * @param setOnLoad table properties that the catalog behind sets in what it loads, regardless of
+ *     the file
  */
 record AuthenticatedContent(Set<String> setOnLoad) {
   /**
    * That of metadata, as a catalog writes it to its file.
    *
-   * @throws IllegalArgumentException when it has text that is no Unicode
+   * @throws IllegalArgumentException when it has text that is not Unicode
    */
   CanonicalDocument of(TableMetadata metadata) {
     return without(CanonicalDocument.of(metadata));

@@ -8,7 +8,7 @@ import org.apache.iceberg.TableProperties;
 /**
  * The folder of an authenticated table's metadata files, on catalogs that keep a pointer to the
  * current one: {@code <location>/metadata/authenticated-<table UUID>}, set by Iceberg's own table
- * property {@code write.metadata.path}. So the pointer, which whoever writes to the storage cannot
+ * property {@code write.metadata.path}. So the pointer, which a writer to the storage cannot
  * change, says that the table is authenticated and which table it is, even if all of that is gone
  * from the file. Manifests stay one folder above.
  */

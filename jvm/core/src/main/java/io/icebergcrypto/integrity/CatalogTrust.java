@@ -58,7 +58,7 @@ public final class CatalogTrust {
             : "this is not done for catalog class " + delegate.getClass().getName());
   }
 
-  /** Table properties that a catalog sets in what it loads, whatever the metadata file says. */
+  /** Table properties that a catalog sets in what it loads, regardless of the metadata file. */
   public static Set<String> setOnLoad(Catalog delegate) {
     // Nessie's commit, and that it is not to warn of a table whose files Iceberg may delete
     return isNessie(delegate) ? Set.of("nessie.commit.id", "nessie.gc.no-warning") : Set.of();

@@ -1,8 +1,7 @@
 package io.icebergcrypto.integrity;
 
 /**
- * Whether a change to a table's metadata would be noticed that somebody with access to the storage
- * makes.
+ * Whether a change to a table's metadata by someone with access to the storage would be noticed.
  *
  * @param authenticated whether each load checks the metadata
  * @param detail by what, or why not

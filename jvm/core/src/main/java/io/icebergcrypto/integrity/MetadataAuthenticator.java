@@ -26,10 +26,10 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 /**
  * Authenticates the metadata of one encrypted table, on catalogs that keep no more than a pointer
  * to metadata.json: each commit carries a {@link MetadataMac}, and metadata without a valid one is
- * refused. Whoever writes to the storage, but may not use the master key, can then neither change
- * any field, nor put the metadata of another table or another version in place, nor (where the
- * pointer is out of reach, see {@link AuthenticatedFolder}) make the table look like one without
- * encryption. What remains possible is in docs/metadata-authentication.md.
+ * refused. Anyone who can write to the storage, but may not use the master key, can then neither
+ * change any field, nor put the metadata of another table or another version in place, nor (where
+ * the pointer is out of reach, see {@link AuthenticatedFolder}) make the table look like one
+ * without encryption. What remains possible is in docs/metadata-authentication.md.
  *
  * <p>The MAC is part of the metadata that it authenticates, so both are committed at once. A table
  * is authenticated from its CREATE on: that makes its first KEK, which Iceberg would make with the
@@ -65,8 +65,8 @@ public final class MetadataAuthenticator {
    *
    * @param delegate the table's operations in the catalog behind
    * @param hadoop whether that is a Hadoop catalog, with the pointer in the storage
-   * @param setOnLoad table properties that the catalog behind sets in what it loaded, whatever the
-   *     file says: they are not authenticated
+   * @param setOnLoad table properties that the catalog behind sets in what it loaded, regardless of
+   *     the file: they are not authenticated
    */
   public static MetadataAuthenticator of(
       String tableName,
@@ -173,7 +173,7 @@ public final class MetadataAuthenticator {
     return String.format(
         "Nothing was read. No catalog vouches for a file that is read by its path, and the metadata"
             + " of tables in REST and Hive catalogs has no MAC: read the table by its name, in its"
-            + " catalog. A catalog with %s=off reads the file as it is, whoever wrote it.",
+            + " catalog. A catalog with %s=off reads the file as it is, no matter who wrote it.",
         EncryptionProperties.METADATA_AUTHENTICATION);
   }
 

@@ -16,8 +16,8 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * A check of the MAC of one table's metadata: of the bytes that it was loaded from, where they are
- * known. Otherwise it reads the file once, or not at all: as a rule what the catalog behind loaded
- * is all that the file holds. Where a client with a later Iceberg wrote more, the check is of the
+ * known. Otherwise it reads the file once, or not at all: usually what the catalog behind loaded is
+ * all that the file holds. Where a client with a later Iceberg wrote more, the check is of the
  * file's bytes, and what was loaded must be what they say.
  */
 final class MetadataCheck {
@@ -93,7 +93,7 @@ final class MetadataCheck {
     if (keyId == null) {
       String lost = EncryptionProperties.masterKeyId(metadata);
       return String.format(
-          "%s is gone%s: a client without encryption, or somebody with access to the storage,"
+          "%s is gone%s: a client without encryption, or someone with access to the storage,"
               + " removed it",
           EncryptionProperties.KEY_ID, lost == null ? "" : " (it was '" + lost + "')");
     }
@@ -104,8 +104,8 @@ final class MetadataCheck {
     if (mac == null) {
       return value == null
           ? String.format(
-              "it has no %s: a client that does not authenticate wrote the table, or somebody"
-                  + " removed the MAC",
+              "it has no %s: a client that does not authenticate wrote the table, or the MAC was"
+                  + " removed",
               MetadataMac.PROPERTY)
           : String.format("%s is not a MAC", MetadataMac.PROPERTY);
     }
@@ -129,7 +129,7 @@ final class MetadataCheck {
     try {
       loaded = content.of(metadata);
     } catch (IllegalArgumentException e) {
-      return e.getMessage(); // nobody signs text that is no Unicode
+      return e.getMessage(); // nobody signs text that is not Unicode
     }
 
     if (mac.matches(loaded, place, key)) {
@@ -158,7 +158,7 @@ final class MetadataCheck {
     try {
       return loadedFrom != null && mac.matches(content.of(loadedFrom), place, key);
     } catch (IllegalArgumentException e) {
-      return false; // it is no JSON in the strict sense: told below
+      return false; // it is not JSON in the strict sense: told below
     }
   }
 
@@ -182,7 +182,7 @@ final class MetadataCheck {
     return mac.version() < place.version()
         ? String.format(
             "version %d was committed by a client that does not authenticate (the last one that"
-                + " did wrote version %d), or somebody made it look so",
+                + " did wrote version %d), or was made to look so",
             place.version(), mac.version())
         : "it was changed after it was committed: its MAC does not match";
   }

@@ -59,14 +59,14 @@ public final class SigningKeys {
 
     throw new InvalidConfigurationException(
             String.format(
-                "its metadata cannot be authenticated: %s does not tell who wrapped a key with"
-                    + " master key '%s' (as with RSA, whose public half wraps), so anybody could"
+                "its metadata cannot be authenticated: %s does not prove who wrapped a key with"
+                    + " master key '%s' (as with RSA, whose public half wraps), so anyone could"
                     + " make the key of a MAC",
                 kms, keyId),
             String.format(
-                "Use a symmetric master key; or set the catalog property %s=off, and"
-                    + " whoever writes to the storage can change the metadata. For a KMS client of"
-                    + " your own that only who may use the key can wrap with, set %s=true.",
+                "Use a symmetric master key; or set the catalog property %s=off, and anyone who"
+                    + " can write to the storage can change the metadata. For a KMS client of"
+                    + " your own that only those who may use the key can wrap with, set %s=true.",
                 EncryptionProperties.METADATA_AUTHENTICATION, KmsProperties.AUTHENTICATED_WRAPPING))
         .inTable(tableName);
   }
@@ -110,7 +110,7 @@ public final class SigningKeys {
 
   /** The key of MACs, from a KEK; one call of the KMS where that is not in memory. */
   SecretKeySpec keyOf(TableMetadata metadata, EncryptedKey kek) {
-    // the blob belongs to the name: a KEK that was wrapped anew is unwrapped anew
+    // the blob belongs to the name: a rewrapped KEK is unwrapped again
     String name =
         metadata.uuid() + kek.encryptedById() + encoded(kek.encryptedKeyMetadata().duplicate());
     SecretKeySpec known = keys.get(name);

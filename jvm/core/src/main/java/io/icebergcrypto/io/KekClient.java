@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The catalog's KMS client for one table: its errors and its log name the table. It unwraps each
- * KEK with the master key that wrapped it: metadata of before a rotation, and what was committed
+ * KEK with the master key that wrapped it: metadata from before a rotation, and what was committed
  * during one, have KEKs of another master key than the table's.
  */
 final class KekClient implements UnwrapsAgain {
@@ -59,9 +59,9 @@ final class KekClient implements UnwrapsAgain {
 
   /**
    * The KEK's entry. Iceberg gives the very array of the entry that it needs: others may have the
-   * same bytes, and another master key, or no check value. Where it is no known entry's, as after a
-   * rotation meanwhile, the table's master key and a check value count first; and where no entry
-   * tells, it is under the table's master key.
+   * same bytes, and another master key, or no check value. Where it is not a known entry's, as
+   * after a rotation meanwhile, the table's master key and a check value count first; and where no
+   * entry tells, it is under the table's master key.
    */
   private static EncryptedKey kek(
       List<EncryptedKey> keys, ByteBuffer wrappedKey, String wrappingKeyId) {
@@ -93,8 +93,8 @@ final class KekClient implements UnwrapsAgain {
   }
 
   /**
-   * Begins to unwrap a KEK that is soon needed, where it is kept then. Who needs it gets the error,
-   * if it does not unwrap.
+   * Begins to unwrap a KEK that is soon needed, where it is kept then. The caller that needs it
+   * gets the error, if it does not unwrap.
    */
   void unwrapAhead(ByteBuffer wrappedKey, String wrappingKeyId) {
     if (kms instanceof BoundKmsClient bound && bound.keepsKeys()) {

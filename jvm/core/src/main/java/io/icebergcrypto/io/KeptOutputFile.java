@@ -120,7 +120,7 @@ record KeptOutputFile(NativeEncryptionOutputFile file, int limit, Consumer<byte[
     }
   }
 
-  /** Bytes that are overwritten when they are not needed any more. */
+  /** Bytes that are overwritten when they are no longer needed. */
   private static final class Content extends ByteArrayOutputStream {
     private void wipe() {
       Arrays.fill(buf, (byte) 0);

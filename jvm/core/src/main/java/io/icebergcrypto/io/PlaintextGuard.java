@@ -65,7 +65,7 @@ final class PlaintextGuard implements FileIO {
     return guarded(path, storage.newInputFile(path, length), length, NOTHING);
   }
 
-  /** A file that must not be plaintext, whatever its first bytes are. */
+  /** A file that must not be plaintext, regardless of its first bytes. */
   InputFile newEncryptedInputFile(String path) {
     return guarded(path, storage.newInputFile(path), null, NOTHING);
   }

@@ -112,7 +112,7 @@ final class SealedContent {
 
   /**
    * A KEK that has left the table since, or never was the table's. It is the file's own, which
-   * anybody can write who can write to the storage: it has to be under the table's master key.
+   * anyone with write access to the storage can write: it has to be under the table's master key.
    */
   private static EncryptedKey trusted(
       TableEncryptionManager manager, EncryptedKey kek, ExpectedFile file) {
@@ -124,8 +124,8 @@ final class SealedContent {
   }
 
   /**
-   * Rotations can be the reason as well as somebody's work: nothing tells. The names are the file's
-   * own, so no call is given with them: a forger would name a key of their own, and
+   * Rotations can be the reason as well as tampering: nothing shows which. The names are the file's
+   * own, so no call is suggested with them: a forger would name a key of their own, and
    * rotate_master_key would wrap the table's KEKs for them.
    */
   private static IcebergCryptoException ofFormerKey(
@@ -154,7 +154,7 @@ final class SealedContent {
         .inTable(manager.tableName());
   }
 
-  /** A name that anybody may have written, without what would make a sentence of it. */
+  /** A name that anyone may have written, without what would make a sentence of it. */
   private static String shown(String name) {
     String plain = String.valueOf(name).replaceAll("[^\\p{L}\\p{N}._:/@=+~-]", "?");
     return plain.length() > MOST_NAME ? plain.substring(0, MOST_NAME) + "..." : plain;

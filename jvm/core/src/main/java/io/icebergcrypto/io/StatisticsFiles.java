@@ -18,10 +18,10 @@ import org.apache.iceberg.io.SeekableInputStream;
 
 /**
  * Encrypts and decrypts statistics files, which Iceberg opens by path alone: each is one AES GCM
- * stream, whatever its content. The Iceberg specification keeps the key metadata of such a file in
- * its entry of the table metadata, which Iceberg 1.12 neither reads nor writes. So it is kept where
- * that of manifest lists is: in {@code encryption-keys}, encrypted with a KEK, with the path as a
- * property of the entry. Other readers ignore it.
+ * stream, regardless of its content. The Iceberg specification keeps the key metadata of such a
+ * file in its entry of the table metadata, which Iceberg 1.12 neither reads nor writes. So it is
+ * kept where that of manifest lists is: in {@code encryption-keys}, encrypted with a KEK, with the
+ * path as a property of the entry. Other readers ignore it.
  */
 final class StatisticsFiles {
   /** The property of a key entry that names its file. */
@@ -160,7 +160,7 @@ final class StatisticsFiles {
 
   /**
    * Not a {@link org.apache.iceberg.encryption.NativeEncryptionInputFile}: Parquet would look for
-   * its own encryption, and there is none.
+   * its own encryption, which the file does not have.
    */
   private record Decrypted(TableEncryptionManager manager, InputFile stored, String keyId)
       implements InputFile {

@@ -132,8 +132,8 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   }
 
   /**
-   * The same from metadata in force: it may have another master key, and keys that were wrapped or
-   * encrypted anew, which then take the place of the known ones.
+   * The same from metadata in force: it may have another master key, and keys that were rewrapped
+   * or encrypted again, which then replace the known ones.
    *
    * @param newTableKeyId the id of the master key
    */
@@ -246,8 +246,8 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   }
 
   /**
-   * Iceberg's own manager with some keys of a table. What the KMS gives for a KEK is checked before
-   * it encrypts or decrypts: Iceberg would take whatever comes, and keep it.
+   * Iceberg's own manager with some keys of a table. What the KMS returns for a KEK is checked
+   * before it encrypts or decrypts: Iceberg would take anything, and keep it.
    */
   public static StandardEncryptionManager ofIceberg(
       String tableName,
@@ -438,7 +438,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   /**
    * Decrypts what {@link #sealed} made.
    *
-   * @param kek the entry of the KEK, which the table may not have any more
+   * @param kek the entry of the KEK, which the table may no longer have
    * @param key the file's own
    * @throws RuntimeException Iceberg's, when they do not decrypt
    */

@@ -49,7 +49,7 @@ public class TableFileIO implements FileIO {
   /**
    * Makes the FileIO of a table.
    *
-   * @param storage gives stored bytes, and lists and deletes whole folders and many files at once
+   * @param storage returns stored bytes, and lists and deletes whole folders and many files at once
    * @param guarded the storage for single files, which may refuse plaintext files
    */
   public static FileIO combine(FileIO storage, FileIO guarded, TableEncryptionManager manager) {
@@ -79,7 +79,7 @@ public class TableFileIO implements FileIO {
   /**
    * The storage below one of these that lists whole folders: of the class that the catalog has.
    *
-   * @return the FileIO itself when it is none of these
+   * @return the FileIO itself when it is not one of these
    */
   public static FileIO listed(FileIO io) {
     return io instanceof WithPrefix tableIO ? tableIO.prefixes : io;

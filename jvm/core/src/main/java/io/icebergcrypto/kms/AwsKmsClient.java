@@ -5,7 +5,7 @@ import io.icebergcrypto.kms.config.KmsConfig;
 import java.util.Map;
 
 /**
- * Master keys in AWS KMS. A key id is whatever KMS takes for one: a key's id or ARN, {@code
+ * Master keys in AWS KMS. A key id is anything that KMS accepts as one: a key's id or ARN, {@code
  * alias/NAME} or an alias's ARN.
  *
  * <p>Takes the properties of Iceberg's own AwsKeyManagementClient. Each of the two unwraps what the
@@ -13,7 +13,7 @@ import java.util.Map;
  * kms:Decrypt and no others: keys are made here, not by GenerateDataKey.
  *
  * <p>Credentials come from the SDK's provider chain, or from the class that {@code
- * client.credentials-provider} names, anew in each JVM: what travels is the properties, and a
+ * client.credentials-provider} names, separately in each JVM: only the properties travel, and a
  * property that would hold a secret is refused.
  */
 public final class AwsKmsClient extends ConfiguredKmsClient {

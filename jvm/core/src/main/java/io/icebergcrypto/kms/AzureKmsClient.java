@@ -11,7 +11,8 @@ import java.util.Map;
  * AzureKeyManagementClient: each of the two reads what the other wrote. Unlike with that client, a
  * rotation of the master key leaves old tables readable. With {@code
  * encryption.kms.azure.store-key-version} the version is stored with the wrapped key, which then
- * unwraps in one call and which only this client reads. Both forms are read whatever the setting.
+ * unwraps in one call and which only this client reads. Both forms are read regardless of the
+ * setting.
  */
 public final class AzureKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;

@@ -159,7 +159,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
   /**
    * The version of a master key that wraps now, by one call with a random key that is not kept.
    *
-   * @return empty when wrapped keys do not tell
+   * @return empty when wrapped keys do not say
    * @throws IcebergCryptoException the KMS's own typed error when it does not wrap
    */
   public OptionalInt wrappingVersion(String wrappingKeyId) {

@@ -15,7 +15,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  *
  * <p>Spark does not close catalogs, and executors are not told when a session ends. So what was not
  * used for as long as keys may be kept, and for at least ten minutes, is closed and forgotten; the
- * next use makes it anew.
+ * next use makes a new one.
  */
 final class ClientState {
   private static final long IDLE_MIN_MS = 600_000L;
@@ -44,7 +44,7 @@ final class ClientState {
   }
 
   /**
-   * The instance of an id in this JVM; it is made when there is none.
+   * The instance of an id in this JVM; it is made if it does not exist.
    *
    * @param metrics the counters of a predecessor that was closed; they go on
    */
@@ -63,7 +63,7 @@ final class ClientState {
         });
   }
 
-  /** Closes that of a client which nobody has any more; copies of it may make another one. */
+  /** Closes that of a client which is no longer referenced; copies of it may make another one. */
   static void giveUp(String id) {
     ClientState one = BY_ID.get(id);
     if (one != null) {

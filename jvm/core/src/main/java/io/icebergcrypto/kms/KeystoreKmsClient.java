@@ -6,7 +6,8 @@ import java.util.Map;
 
 /**
  * Master keys in a PKCS12 file: AES keys of 128, 192 or 256 bits, one password for the file and its
- * entries. For laptops, tests and single hosts; whoever has the file and the password has the keys.
+ * entries. For laptops, tests and single hosts; anyone who has the file and the password has the
+ * keys.
  *
  * <p>Keys are wrapped with AES-GCM (NIST SP 800-38D) and a random 96-bit nonce, so one version of a
  * master key may wrap 2^32 keys (section 8.3).

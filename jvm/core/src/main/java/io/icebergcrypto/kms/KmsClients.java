@@ -24,7 +24,7 @@ public final class KmsClients {
 
   /**
    * The client of all in this JVM who have the same KMS settings, and no catalog. It stays: a login
-   * and keys that were not used for a while are dropped, and made anew by the next call.
+   * and keys that were not used for a while are dropped, and obtained again by the next call.
    *
    * @param properties named like a catalog's, such as those of a Hadoop configuration below {@link
    *     KmsProperties#HADOOP_PREFIX}; those that say nothing of the KMS do not count

@@ -50,7 +50,7 @@ enum KmsType {
     return Arrays.stream(values()).map(KmsType::word).collect(Collectors.joining(", "));
   }
 
-  /** The error of the class loader or linker among a failure's causes; null when there is none. */
+  /** The error of the class loader or linker among a failure's causes; null if no cause is one. */
   static LinkageError linkageError(Throwable failure) {
     return (LinkageError)
         Causes.of(failure).filter(LinkageError.class::isInstance).findFirst().orElse(null);

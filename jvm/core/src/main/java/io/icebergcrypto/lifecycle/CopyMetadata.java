@@ -30,7 +30,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * of its manifest lists. It has no metadata log, as no older metadata file is copied.
  */
 public final class CopyMetadata {
-  /** Beyond it, manifests are other files than those that are written anew here. */
+  /** Beyond it, manifests are not the files that are rewritten here. */
   private static final int NEWEST_FORMAT = 3;
 
   /** The properties that hold paths; the first two are of older versions of Iceberg. */
@@ -53,7 +53,7 @@ public final class CopyMetadata {
   private CopyMetadata() {}
 
   /**
-   * Checks that a table can be copied, as far as its metadata tells.
+   * Checks that a table can be copied, as far as its metadata shows.
    *
    * @param name the table's full name
    * @throws InvalidConfigurationException when not all of it is below the source prefix
@@ -71,7 +71,7 @@ public final class CopyMetadata {
 
     if (metadata.properties().containsKey(EncryptionProperties.PLAINTEXT_METADATA)) {
       throw new NotSupportedException(
-              "nothing was written: the plain files of before its encryption are still there",
+              "nothing was written: its plaintext files from before encrypt_table are still there",
               "Call purge_plaintext first.")
           .inTable(name);
     }

@@ -20,7 +20,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * @param keyId its master key, which wraps the KEK
  * @param oldKekId the KEK that was in use before; null when the table had none
  * @param newKekId the new one; null in a dry run
- * @param rewrapped how many keys of manifest lists and statistics files were encrypted anew
+ * @param rewrapped how many keys of manifest lists and statistics files were encrypted again
  * @param removed the ids of the KEKs that the table no longer has
  * @param kept the ids of older KEKs that it still has
  * @param kmsCalls how many calls of the KMS it took

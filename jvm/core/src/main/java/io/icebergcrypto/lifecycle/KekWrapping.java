@@ -19,8 +19,8 @@ import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
- * KEKs of one table, wrapped anew by a master key: the same bytes, the same id. Each costs three
- * calls of the KMS, once, however often the commit is tried.
+ * KEKs of one table, rewrapped by a master key: the same bytes, the same id. Each costs three calls
+ * of the KMS, once, however often the commit is tried.
  */
 final class KekWrapping {
   private final RotationTarget table;

@@ -28,7 +28,7 @@ public final class KeyIdChange {
    * Replaces the metadata of a plaintext table.
    *
    * @param base the metadata in force
-   * @param next made of the base, with its changes: a key id, a KEK that it wraps, and none of the
+   * @param next made of the base, with its changes: a key id, a KEK that it wraps, and without the
    *     snapshots and statistics files of the base
    * @throws CommitFailedException when another commit came first; nothing was changed
    * @throws CommitStateUnknownException when nobody knows whether it was made
@@ -61,7 +61,7 @@ public final class KeyIdChange {
    *
    * @param base the metadata that the commit was made on; while a server still shows that one, or
    *     an older one, there is nothing to look at
-   * @throws PlaintextException when there is some; the table is encrypted all the same
+   * @throws PlaintextException when there is some; the table is encrypted nevertheless
    */
   public static void requireEncrypted(
       EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base) {
@@ -112,7 +112,7 @@ public final class KeyIdChange {
                 String.format(
                     "Everything else is encrypted (%s is '%s'). Look at the table's refs, write the"
                         + " rows of that snapshot again, and compare them. Its branch or tag can be"
-                        + " dropped, and the snapshot expired, when nobody needs it any more.",
+                        + " dropped, and the snapshot expired, when it is no longer needed.",
                     EncryptionProperties.KEY_ID, EncryptionProperties.keyId(metadata.properties())))
             .inTable(table);
       }

@@ -13,7 +13,7 @@ import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.catalog.TableIdentifier;
 
 /**
- * The keys that nothing needs any more, removed from a table's metadata. Every commit of an
+ * The keys that are no longer needed, removed from a table's metadata. Every commit of an
  * encrypting catalog does the same ({@link KeyRetention}); this is for tables that grew under
  * clients that remove none, and commits nothing else.
  *

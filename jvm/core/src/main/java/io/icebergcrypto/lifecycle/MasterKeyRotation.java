@@ -20,18 +20,18 @@ import org.apache.iceberg.encryption.EncryptedKey;
 /**
  * What it took to have a table's KEKs wrapped by another master key, or by the newest version of
  * the same. The KEKs themselves stay, and so does all that they encrypt. Value keys that the table
- * keeps are wrapped anew with them ({@link ValueKeyWrapping}).
+ * keeps are rewrapped with them ({@link ValueKeyWrapping}).
  *
  * @param table the table's full name
  * @param oldKeyId the table's key id before
  * @param newKeyId the one that it has now
- * @param keks how many KEKs were wrapped anew
+ * @param keks how many KEKs were rewrapped
  * @param oldVersions the versions of the master key that wrapped them before, such as "1, 2"; null
- *     when the KEKs do not tell
- * @param newVersions the one that wraps them now; null when they do not tell
+ *     when the KEKs do not show them
+ * @param newVersions the one that wraps them now; null when they do not say
  * @param kmsCalls how many calls of the KMS it took
  * @param committed whether the table was changed: not by a dry run
- * @param valueKeys how many versions of value keys were wrapped anew
+ * @param valueKeys how many versions of value keys were rewrapped
  * @param valueKeysLeft those that other master keys wrap and that stayed as they were, such as "hr
  *     (k3)"; null: none
  */
@@ -50,7 +50,7 @@ public record MasterKeyRotation(
   private static final int ROUNDS = 5;
 
   /**
-   * Has all KEKs of a table wrapped anew, in one commit.
+   * Rewraps all KEKs of a table, in one commit.
    *
    * @param newKeyId the id of another master key of the same KMS; null: the same key, whose newest
    *     version wraps, as that of each value key's own does
@@ -165,7 +165,7 @@ public record MasterKeyRotation(
         .inTable(table.name());
   }
 
-  /** Somebody else may have given the table another key just now. */
+  /** Another client may have just given the table another key. */
   private static void requireKeyId(
       String table, TableMetadata metadata, String keyId, boolean keepsKeyId) {
     String now = EncryptionProperties.keyId(metadata.properties());
@@ -235,7 +235,7 @@ public record MasterKeyRotation(
                 ? "the newest version of '" + newKeyId + "'"
                 : String.format("version %s of '%s'", newVersions, newKeyId);
     if (valueKeys > 0) {
-      by += ", and " + number(valueKeys, "value key") + " anew";
+      by += ", together with " + number(valueKeys, "value key");
     }
 
     String left =

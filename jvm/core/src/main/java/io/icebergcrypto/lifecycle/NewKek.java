@@ -56,7 +56,7 @@ final class NewKek {
     return kek.keyId();
   }
 
-  /** How many keys were encrypted anew, in the metadata that was made last. */
+  /** How many keys were encrypted again, in the metadata that was made last. */
   int rewrapped() {
     return rewrapped;
   }
@@ -90,7 +90,7 @@ final class NewKek {
     builder.addEncryptionKey(kek);
     Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
     unneeded.forEach(builder::removeEncryptionKey);
-    Set<String> stillUsed = encryptAnew(metadata, keyId, unneeded, builder);
+    Set<String> stillUsed = encryptAgain(metadata, keyId, unneeded, builder);
     for (EncryptedKey older : Kek.all(metadata)) {
       String id = older.keyId();
       boolean goes = unneeded.contains(id) || rewraps && removes && !stillUsed.contains(id);
@@ -108,7 +108,7 @@ final class NewKek {
    *
    * @return the ids of the KEKs that other entries still need
    */
-  private Set<String> encryptAnew(
+  private Set<String> encryptAgain(
       TableMetadata metadata, String keyId, Set<String> unneeded, TableMetadata.Builder builder) {
     if (!rewraps) {
       return Set.of();

@@ -55,7 +55,7 @@ final class RotationTarget {
    *
    * @param former that KMS
    * @throws NotSupportedException as above
-   * @throws TamperedException when neither KMS vouches for metadata that is to be authenticated
+   * @throws TamperedException when neither KMS vouches for metadata that must be authenticated
    */
   static RotationTarget load(
       EncryptedCatalog catalog, TableIdentifier identifier, CachingKmsClient former) {

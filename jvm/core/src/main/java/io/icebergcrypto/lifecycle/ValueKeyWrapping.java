@@ -21,10 +21,10 @@ import java.util.TreeSet;
 import org.apache.iceberg.TableMetadata;
 
 /**
- * The value keys that a table keeps, wrapped anew with its KEKs. Those of the table's own master
- * key follow it. Another master key says who may decrypt what a value key encrypted, so it stays:
- * its newest version wraps if that is what the rotation is for, or if the KMS is another one. Each
- * is wrapped once, however often the commit is tried.
+ * The value keys that a table keeps, rewrapped with its KEKs. Those of the table's own master key
+ * follow it. Another master key says who may decrypt what a value key encrypted, so it stays: its
+ * newest version wraps if that is what the rotation is for, or if the KMS is another one. Each is
+ * wrapped once, however often the commit is tried.
  */
 final class ValueKeyWrapping {
   private final RotationTarget table;
@@ -39,7 +39,7 @@ final class ValueKeyWrapping {
    *
    * @param allowed the master keys that the catalog allows
    * @param masterKeyId the one that the table is to have
-   * @param all whether value keys of other master keys are wrapped anew, too, by these
+   * @param all whether value keys of other master keys are rewrapped, too, by these
    */
   ValueKeyWrapping(RotationTarget table, AllowedKeyIds allowed, String masterKeyId, boolean all) {
     this.table = table;
@@ -51,9 +51,9 @@ final class ValueKeyWrapping {
   }
 
   /**
-   * What the properties of value keys are to be.
+   * The new properties of value keys.
    *
-   * @param metadata of this table, which somebody else may have changed meanwhile
+   * @param metadata of this table, which another client may have changed meanwhile
    * @throws AccessDeniedException when the catalog does not allow a master key of theirs
    */
   Map<String, String> properties(TableMetadata metadata) {
@@ -108,18 +108,18 @@ final class ValueKeyWrapping {
     }
 
     try {
-      return key.anew(target, wrapAgain(key, target));
+      return key.rewrapped(target, wrapAgain(key, target));
     } catch (IcebergCryptoException e) {
       throw told(key, e);
     }
   }
 
   /**
-   * Three calls; four where only that the KMS gives the key twice tells whether it is the right
+   * Three calls; four where only that the KMS returns the key twice tells whether it is the right
    * one.
    *
    * @param target the master key that is to wrap it, in its newest version
-   * @throws BadWrappedKeyException when the KMS gives another key, or another one than it wrapped
+   * @throws BadWrappedKeyException when the KMS returns another key, or another one than it wrapped
    */
   private ByteBuffer wrapAgain(WrappedValueKey key, String target) {
     UncachedKms kms = table.kms();

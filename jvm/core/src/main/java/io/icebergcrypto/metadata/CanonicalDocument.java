@@ -40,7 +40,7 @@ public final class CanonicalDocument {
   /**
    * The form of what a catalog that is given this metadata writes to its file.
    *
-   * @throws IllegalArgumentException when it has text that is no Unicode
+   * @throws IllegalArgumentException when it has text that is not Unicode
    */
   public static CanonicalDocument of(TableMetadata metadata) {
     return parse(encoded(TableMetadataParser.toJson(metadata)));
@@ -53,7 +53,7 @@ public final class CanonicalDocument {
           StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(text.toCharArray()));
       return Arrays.copyOfRange(bytes.array(), bytes.position(), bytes.limit());
     } catch (CharacterCodingException e) {
-      throw new IllegalArgumentException("it has text that is no Unicode", e);
+      throw new IllegalArgumentException("it has text that is not Unicode", e);
     }
   }
 

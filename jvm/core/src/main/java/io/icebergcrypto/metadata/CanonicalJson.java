@@ -44,10 +44,10 @@ public final class CanonicalJson {
         return object;
       }
     } catch (IOException | IllegalStateException e) {
-      throw new IllegalArgumentException("it is no JSON: " + e.getMessage(), e);
+      throw new IllegalArgumentException("it is not JSON: " + e.getMessage(), e);
     }
 
-    throw new IllegalArgumentException("it is no JSON object");
+    throw new IllegalArgumentException("it is not a JSON object");
   }
 
   /** What a catalog that is given this metadata writes to its file. */

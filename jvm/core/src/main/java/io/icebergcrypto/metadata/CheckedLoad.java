@@ -82,7 +82,7 @@ public final class CheckedLoad {
   private static IcebergCryptoException tampered(String tableName, RuntimeException e) {
     return new TamperedException(
             "its metadata is refused: " + e.getMessage(),
-            "Somebody who can write to the storage changed that file, or put another in its"
+            "Someone who can write to the storage changed that file, or put another in its"
                 + " place; nothing was read or written. Restore it from a backup or an object"
                 + " version.",
             e)

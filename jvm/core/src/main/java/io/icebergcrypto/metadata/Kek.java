@@ -47,7 +47,7 @@ public final class Kek {
 
   private Kek() {}
 
-  /** When a KEK was made, in milliseconds since the epoch; 0 when its entry does not tell. */
+  /** When a KEK was made, in milliseconds since the epoch; 0 when its entry does not say. */
   public static long madeAt(EncryptedKey kek) {
     String made = kek.properties() == null ? null : kek.properties().get(TIMESTAMP);
     try {
@@ -81,7 +81,7 @@ public final class Kek {
     return isCheckValue(checkValue(kek));
   }
 
-  /** Whether bytes are those of a KEK, as far as its entry tells. */
+  /** Whether bytes are those of a KEK, as far as its entry shows. */
   static boolean fits(EncryptedKey kek, ByteBuffer bytes) {
     return fits(checkValue(kek), bytes, "");
   }
@@ -96,9 +96,9 @@ public final class Kek {
   }
 
   /**
-   * Whether bytes are those of a KEK or of a value key, as far as its check value tells.
+   * Whether bytes are those of a KEK or of a value key, as far as its check value shows.
    *
-   * @param told the check value; null: there is none
+   * @param told the check value; null: it has none
    * @param context the name of a value key; of a KEK empty
    */
   public static boolean fits(String told, ByteBuffer bytes, String context) {

@@ -39,7 +39,7 @@ public final class KeyEntries {
   /**
    * An entry from JSON.
    *
-   * @throws RuntimeException Gson's or Java's, when it is none
+   * @throws RuntimeException Gson's or Java's, when it is not valid
    */
   public static EncryptedKey key(JsonObject json) {
     Map<String, String> properties = new HashMap<>();

@@ -39,7 +39,7 @@ public record KeyedFile(String location, String encryptionKeyID)
   }
 
   /**
-   * Reads key metadata, which is not encrypted any more.
+   * Reads key metadata, which is no longer encrypted.
    *
    * @param manager of any table
    * @throws RuntimeException Iceberg's own, of any type, when it cannot be read

@@ -38,7 +38,7 @@ public final class Listing {
 
   /**
    * What a storage lists, for Iceberg, which compares it with a table's files and deletes what is
-   * none of them.
+   * not one of them.
    *
    * @throws NotSupportedException when it lists names that cannot be compared
    */

@@ -33,10 +33,10 @@ public final class LoadedMetadata {
   /**
    * The metadata in force; null when there is no table yet. Where it is older than what was there
    * before, it is loaded again, as it may be from a cache or a replica that lags; then it is what
-   * the catalog says, which somebody may have set back.
+   * the catalog says, which may have been set back.
    *
    * @throws NoSuchTableException when there was one. Iceberg's operations throw it once, and then
-   *     give null.
+   *     return null.
    */
   public synchronized TableMetadata refresh() {
     TableMetadata before = newest;
@@ -49,7 +49,7 @@ public final class LoadedMetadata {
   }
 
   /**
-   * Whether metadata is of before other metadata of the same table, which a catalog has given
+   * Whether metadata is older than other metadata of the same table, which a catalog has returned
    * already: it is not the newest then.
    *
    * @param other null: none
@@ -62,7 +62,7 @@ public final class LoadedMetadata {
       return false;
     }
 
-    boolean newer = logs(metadata, other); // whatever clients' clocks say
+    boolean newer = logs(metadata, other); // regardless of clients' clocks
     return !newer
         && (metadata.lastSequenceNumber() < other.lastSequenceNumber()
             || metadata.lastUpdatedMillis() < other.lastUpdatedMillis()
@@ -76,7 +76,7 @@ public final class LoadedMetadata {
   }
 
   /**
-   * Metadata of a table that is to be there.
+   * Metadata of a table that must exist.
    *
    * @throws NoSuchTableException when it is null
    */

@@ -90,7 +90,7 @@ public final class MetadataFile {
           .decode(ByteBuffer.wrap(content()))
           .toString();
     } catch (CharacterCodingException e) {
-      throw new IllegalArgumentException("it is no JSON: it is not UTF-8", e);
+      throw new IllegalArgumentException("it is not JSON: it is not UTF-8", e);
     }
   }
 

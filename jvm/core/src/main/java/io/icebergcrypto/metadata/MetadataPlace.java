@@ -4,11 +4,11 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Where a metadata file is, as far as the catalog's pointer tells.
+ * Where a metadata file is, as far as the catalog's pointer shows.
  *
  * @param folder without what clients write in several ways: the scheme (s3 and s3a, file: and
  *     none), and the server of HDFS (a name service, one of its hosts, none)
- * @param version the number in the file's name; -1 when there is none
+ * @param version the number in the file's name; -1 if it has none
  */
 public record MetadataPlace(String folder, int version) {
   private static final Pattern METASTORE = Pattern.compile("(\\d{1,9})-.*");
@@ -26,7 +26,7 @@ public record MetadataPlace(String folder, int version) {
     return new MetadataPlace(folderOf(file), version);
   }
 
-  /** The number that a catalog with a pointer finds in a file's name; -1 when there is none. */
+  /** The number that a catalog with a pointer finds in a file's name; -1 if it has none. */
   public static int metastoreVersion(String file) {
     Matcher matcher = METASTORE.matcher(file.substring(file.lastIndexOf('/') + 1));
     return matcher.matches() ? Integer.parseInt(matcher.group(1)) : -1;

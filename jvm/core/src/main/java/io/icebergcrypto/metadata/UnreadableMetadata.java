@@ -10,7 +10,7 @@ import org.apache.iceberg.util.Tasks;
 
 /**
  * Tells metadata that cannot be parsed (of a newer Iceberg, not whole, another file) from failing
- * storage. None of that shows that anybody changed a file.
+ * storage. None of that shows that anyone changed a file.
  */
 final class UnreadableMetadata {
   private static final String OF_JSON =
@@ -58,7 +58,7 @@ final class UnreadableMetadata {
    * @param e of a parser: of JSON, or of table metadata in whole JSON
    */
   static IcebergCryptoException of(String file, RuntimeException e) {
-    return of(file + " is no table metadata", isFromParser(e) ? OF_TABLE : OF_JSON, e);
+    return of(file + " is not table metadata", isFromParser(e) ? OF_TABLE : OF_JSON, e);
   }
 
   private static IcebergCryptoException of(String problem, String hint, RuntimeException e) {

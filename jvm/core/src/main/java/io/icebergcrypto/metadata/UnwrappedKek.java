@@ -16,7 +16,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The bytes of a KEK, checked before anybody uses or keeps them. A KMS, or what stands in front of
+ * The bytes of a KEK, checked before anyone uses or keeps them. A KMS, or what stands in front of
  * it, may answer wrong once: what is encrypted with such bytes could never be read, and what is
  * decrypted with them would look tampered with.
  */
@@ -37,12 +37,12 @@ public final class UnwrappedKek {
 
   /**
    * Unwraps a KEK. What does not fit its {@linkplain Kek#CHECK_VALUE check value}, or for want of
-   * one does not decrypt a key that it encrypts, is asked for once more, past every cache; so is
-   * what nothing tells of.
+   * one does not decrypt a key that it encrypts, is asked for again, past every cache; so is what
+   * nothing tells of.
    *
    * @param kek its entry, with the id of its master key
    * @param entries keys of its table, of which it may encrypt some
-   * @throws BadWrappedKeyException when the KMS gives another key both times
+   * @throws BadWrappedKeyException when the KMS returns another key both times
    * @throws io.icebergcrypto.IcebergCryptoException the KMS's own typed error
    */
   public static ByteBuffer of(
@@ -81,7 +81,8 @@ public final class UnwrappedKek {
   /** What tells that bytes are not those of a KEK; null when nothing does. */
   public static String problem(EncryptedKey kek, ByteBuffer bytes) {
     if (bytes == null || !LENGTHS.contains(bytes.remaining())) {
-      return String.format("%d bytes, which is no AES key", bytes == null ? 0 : bytes.remaining());
+      return String.format(
+          "%d bytes, which is not an AES key", bytes == null ? 0 : bytes.remaining());
     }
 
     return Kek.fits(kek, bytes) ? null : "a key that does not fit the KEK's check value";

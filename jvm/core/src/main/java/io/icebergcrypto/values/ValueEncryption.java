@@ -127,7 +127,7 @@ public final class ValueEncryption implements Serializable {
 
   /**
    * The same; null when this value cannot be decrypted, or its key not be had for good. A KMS that
-   * cannot be reached is an error all the same.
+   * cannot be reached is still an error.
    */
   public synchronized byte[] tryDecrypt(String name, byte[] value, byte[] context) {
     Named key = named(name);
@@ -165,7 +165,7 @@ public final class ValueEncryption implements Serializable {
   }
 
   /**
-   * Checks that there is a key, without asking for it.
+   * Checks that a key exists, without asking for it.
    *
    * @throws KeyNotFoundException when there is no value key of this name
    */

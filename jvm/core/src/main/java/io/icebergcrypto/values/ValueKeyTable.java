@@ -114,7 +114,8 @@ public final class ValueKeyTable {
    *
    * @param name what SQL calls it
    * @param masterKeyId the master key that wraps it
-   * @throws InvalidConfigurationException when there is a value key of this name, or it is no name
+   * @throws InvalidConfigurationException when there is a value key of this name, or it is not a
+   *     name
    * @throws IcebergCryptoException when the master key is not allowed or does not wrap
    */
   public ValueKeyEntry create(String name, String masterKeyId) {
@@ -141,8 +142,8 @@ public final class ValueKeyTable {
   }
 
   /**
-   * Has all versions of a value key wrapped anew; values stay as they are. The KMS may take its
-   * time: a version that somebody dropped meanwhile stays dropped.
+   * Rewraps all versions of a value key; values stay as they are. The KMS may take its time: a
+   * version that was dropped meanwhile stays dropped.
    *
    * @param newMasterKeyId another master key; null: each version's own, whose newest version wraps
    * @return the versions as they are now
@@ -161,7 +162,7 @@ public final class ValueKeyTable {
                 key -> {
                   byte[] bytes = keys.unwrap(key);
                   String by = newMasterKeyId == null ? key.masterKeyId() : newMasterKeyId;
-                  return key.anew(by, wrapped(keeper, by, bytes));
+                  return key.rewrapped(by, wrapped(keeper, by, bytes));
                 })
             .toList();
     return entries(commitThoseLeft(keeper, wrapped));
@@ -239,8 +240,8 @@ public final class ValueKeyTable {
               dropped.version(), name, catalogName),
           String.format(
               "CALL %s.system.rotate_value_key(name => '%s', new_version => true), encrypt all"
-                  + " columns anew, and drop this version then. If nobody is to read the values"
-                  + " again, destroy master key '%s' in the KMS: older metadata files have the"
+                  + " columns again, and then drop this version. If the values must never be"
+                  + " read again, destroy master key '%s' in the KMS: older metadata files have the"
                   + " value key, too.",
               catalogName, name, dropped.masterKeyId()));
     }
@@ -257,8 +258,8 @@ public final class ValueKeyTable {
           String.format(
               "Look for such values in each column that this key encrypts: SELECT count(*) FROM"
                   + " <table> WHERE hex(substr(try_to_binary(<column>, 'base64'), 2, 4)) IN"
-                  + " ('%08X', '%08X'), of binary without try_to_binary. Encrypt them anew, expire"
-                  + " the snapshots before, and call this with confirm => true.",
+                  + " ('%08X', '%08X'), of binary without try_to_binary. Encrypt them again,"
+                  + " expire the earlier snapshots, and call this with confirm => true.",
               dropped.id(), dropped.id() | ValueCipher.DETERMINISTIC));
     }
 
@@ -291,7 +292,7 @@ public final class ValueKeyTable {
     try {
       return catalog.loadTable(identifier);
     } catch (NoSuchTableException e) {
-      load().versions(name); // says that there are none
+      load().versions(name); // reports that it does not exist
       throw e;
     }
   }
@@ -320,7 +321,7 @@ public final class ValueKeyTable {
         namespaces.createNamespace(namespace);
       }
     } catch (AlreadyExistsException e) {
-      return; // somebody else just did
+      return; // another client just did
     }
   }
 

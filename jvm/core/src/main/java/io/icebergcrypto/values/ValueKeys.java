@@ -88,7 +88,7 @@ public final class ValueKeys implements Serializable {
   }
 
   /**
-   * Checks that there is a key.
+   * Checks that a key exists.
    *
    * @throws KeyNotFoundException when there is no key of this name
    */
@@ -117,10 +117,10 @@ public final class ValueKeys implements Serializable {
   }
 
   /**
-   * Unwraps one version. What is no such key is asked for once more, past the cache.
+   * Unwraps one version. What is not such a key is asked for again, past the cache.
    *
    * @return 32 bytes; the caller overwrites them
-   * @throws BadWrappedKeyException when the KMS gives something else both times
+   * @throws BadWrappedKeyException when the KMS returns something else both times
    * @throws IcebergCryptoException the KMS's own typed error
    */
   byte[] unwrap(WrappedValueKey key) {
@@ -171,7 +171,7 @@ public final class ValueKeys implements Serializable {
   /** What tells that bytes are not those of a version; null when nothing does. */
   public static String problem(WrappedValueKey key, ByteBuffer bytes) {
     if (bytes.remaining() != WrappedValueKey.LENGTH) {
-      return bytes.remaining() + " bytes, which is no value key";
+      return bytes.remaining() + " bytes, which is not a value key";
     }
 
     return Kek.fits(key.checkValue(), bytes, key.name())

@@ -53,7 +53,7 @@ class FileProblemTest {
   /** It may be another table's file, a running write's, or of a copy that is not finished. */
   @ParameterizedTest
   @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "UNREADABLE")
-  void aStrayMayBeSomebodys(ProblemCode code) {
+  void aStrayMayBelongToAnother(ProblemCode code) {
     assertThat(FileProblem.hint(code, FileKind.STRAY))
         .startsWith("Find out whose it is: other tables may share this folder, a write or a copy");
   }

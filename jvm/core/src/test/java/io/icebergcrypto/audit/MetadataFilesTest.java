@@ -104,7 +104,7 @@ class MetadataFilesTest extends LakeFixture {
     return ((HasTableOperations) table).operations().current();
   }
 
-  /** The table's metadata as somebody could set it; it is not committed. */
+  /** The table's metadata as a client could set it; it is not committed. */
   private static TableMetadata keeping(TableMetadata metadata, String path) {
     return TableMetadata.buildFrom(metadata)
         .setProperties(Map.of(EncryptionProperties.PLAINTEXT_METADATA, path))

@@ -87,7 +87,7 @@ class AllowedKeysOfTablesTest extends LakeFixture {
     assertRefused(() -> TestLake.ids(limited.loadTable(T)), "k2");
     assertRefused(() -> TestLake.append(limited.loadTable(T), 2), "k2");
     assertRefused(
-        () -> limited.loadTable(T).updateProperties().set("owner", "somebody").commit(), "k2");
+        () -> limited.loadTable(T).updateProperties().set("owner", "someone").commit(), "k2");
     assertRefused(
         () -> TestLake.ids(limited.loadTable(TableIdentifier.of("db", "t", "files"))), "k2");
     assertRefused(() -> limited.buildTable(T, TestLake.SCHEMA).replaceTransaction(), "k2");

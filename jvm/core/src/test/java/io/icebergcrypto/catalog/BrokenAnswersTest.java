@@ -174,7 +174,7 @@ class BrokenAnswersTest extends LakeFixture {
       Table table = operation == Operation.CREATE ? null : behindProxy.loadTable(T);
       proxy.breaks(COMMIT, fault);
       Throwable error = catchThrowable(() -> operation.run(this, table));
-      assertThat(proxy.mended()).as(what).isPositive();
+      assertThat(proxy.repaired()).as(what).isPositive();
       if (error != null) {
         assertThat(error)
             .as(what)
@@ -219,7 +219,7 @@ class BrokenAnswersTest extends LakeFixture {
     Throwable told =
         catchThrowable(
             () -> KeyIdChange.decrypt(behindProxy, T, base, plaintext.operations().current()));
-    assertThat(proxy.mended()).isPositive();
+    assertThat(proxy.repaired()).isPositive();
     assertThat(told)
         .isInstanceOf(CommitStateUnknownException.class)
         .hasMessageContaining("Table lake.db.t: it was decrypted, and cannot be loaded: ")
@@ -252,19 +252,19 @@ class BrokenAnswersTest extends LakeFixture {
             .build();
     proxy.breaks(COMMIT, Fault.CONFLICT);
     KeyIdChange.commit(behindProxy, T, base, encrypted);
-    assertThat(proxy.mended()).isOne();
+    assertThat(proxy.repaired()).isOne();
 
     TableMetadata now = TestLake.metadata(catalog.loadTable(T));
     BaseTable plaintext = plaintextOf(now);
     proxy.breaks(COMMIT, Fault.CONFLICT);
     KeyIdChange.decrypt(behindProxy, T, now, plaintext.operations().current());
-    assertThat(proxy.mended()).isOne();
+    assertThat(proxy.repaired()).isOne();
     assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(3L);
 
     Table table = behindProxy.loadTable(T);
     proxy.breaks(COMMIT, Fault.CONFLICT);
     TestLake.append(table, 4);
-    assertThat(proxy.mended()).isOne();
+    assertThat(proxy.repaired()).isOne();
     assertThat(TestLake.rows(lake.open(Map.of()).loadTable(T))).containsExactly(3L, 4L);
   }
 
@@ -272,7 +272,7 @@ class BrokenAnswersTest extends LakeFixture {
   void aTableThatWasCreatedAndCannotBeLoadedIsSaidToBeThere() {
     proxy.breaks("GET .*/tables/t", Fault.HTML);
     Throwable told = catchThrowable(() -> TestLake.createTable(behindProxy, "t", Map.of()));
-    assertThat(proxy.mended()).isPositive();
+    assertThat(proxy.repaired()).isPositive();
     assertThat(told)
         .isInstanceOf(CommitStateUnknownException.class)
         .hasMessageContaining("Table lake.db.t: it was created, and cannot be loaded: ")
@@ -307,7 +307,7 @@ class BrokenAnswersTest extends LakeFixture {
     TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     proxy.breaks("GET .*/tables/t", fault);
     Throwable error = catchThrowable(() -> TestLake.ids(behindProxy.loadTable(T)));
-    assertThat(proxy.mended()).isPositive();
+    assertThat(proxy.repaired()).isPositive();
     if (error != null) {
       assertThat(error).isNotInstanceOf(TamperedException.class);
       assertThat(error.getMessage()).doesNotContain("restore", "drop", "cut off");
@@ -324,7 +324,7 @@ class BrokenAnswersTest extends LakeFixture {
     Table table = behindProxy.loadTable(T);
     proxy.breaks("(GET|POST) .*/tables/t", Fault.STALE);
     Throwable error = catchThrowable(() -> operation.run(this, table));
-    assertThat(proxy.mended()).isPositive();
+    assertThat(proxy.repaired()).isPositive();
     if (error != null) {
       assertThat(error)
           .isInstanceOf(CommitStateUnknownException.class)

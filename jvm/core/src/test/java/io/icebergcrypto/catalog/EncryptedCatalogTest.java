@@ -541,7 +541,7 @@ class EncryptedCatalogTest extends LakeFixture {
     assertThatThrownBy(() -> table.updateStatistics().setStatistics(statistics).commit())
         .isInstanceOf(PlaintextException.class)
         .hasMessageContaining("encryption.statistics");
-    assertThat(file).as("whoever wrote it").exists();
+    assertThat(file).as("no matter who wrote it").exists();
   }
 
   @Test

@@ -140,7 +140,7 @@ class PointerCatalogsTest {
     long start = System.nanoTime();
     assertThatThrownBy(() -> open(Map.of()).loadTable(T))
         .isExactlyInstanceOf(IcebergCryptoException.class)
-        .hasMessageContainingAll("lake.db.t", "is no table metadata");
+        .hasMessageContainingAll("lake.db.t", "is not table metadata");
     assertThat(System.nanoTime() - start).isLessThan(10_000_000_000L);
   }
 

@@ -86,7 +86,7 @@ class RefusingServersTest extends LakeFixture {
    * As Spark does when a CREATE ... AS SELECT fails there: the table object has gone on meanwhile.
    */
   @Test
-  void aTableIsTakenBackUnlessSomebodyHasUsedIt() throws IOException {
+  void aTableIsTakenBackUnlessAnotherClientHasUsedIt() throws IOException {
     Table table = TestLake.createTable(catalog, "t", Map.of());
     TableMetadata made = TestLake.metadata(table);
     TestLake.append(table, 1);
@@ -177,7 +177,7 @@ class RefusingServersTest extends LakeFixture {
         .isNotNull();
   }
 
-  /** Such answers do not tell what was kept: no alarm, and no false one. */
+  /** Such answers do not say what was kept: no alarm, and no false one. */
   @Test
   void aServerMayLeaveTheMetadataLocationOut() throws IOException {
     EncryptedCatalog server = lake.open(Map.of("header.X-Tell", "no-location"));
@@ -212,7 +212,7 @@ class RefusingServersTest extends LakeFixture {
     }
   }
 
-  /** It makes the commit, and its answer has none of the commit's keys. */
+  /** It makes the commit, and its answer does not have the commit's keys. */
   @Test
   void aServerThatDropsKeysInSilenceGetsNoTable() throws IOException {
     Set<Path> before = written();
@@ -227,7 +227,7 @@ class RefusingServersTest extends LakeFixture {
     }
   }
 
-  /** What it wrote cannot be read; whoever wrote it is told, and no file is deleted. */
+  /** What it wrote cannot be read; the writer is told, and no file is deleted. */
   @Test
   void aServerThatDropsASnapshotsKeyIsNotTakenForOneThatKeptIt() throws IOException {
     Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
@@ -250,7 +250,7 @@ class RefusingServersTest extends LakeFixture {
     }
   }
 
-  /** As those on iceberg-rust: 409 is no conflict there. */
+  /** As those on iceberg-rust: 409 is not a conflict there. */
   @Test
   void aServerThatRefusesKeyIdsGetsNoTable() throws IOException {
     Set<Path> before = written();

@@ -56,7 +56,7 @@ class RegistrationTest extends LakeFixture {
     return TestLake.metadata(table).metadataFileLocation();
   }
 
-  /** A metadata file that somebody made of a table's. */
+  /** A metadata file made of a table's. */
   private String edited(Table table, UnaryOperator<TableMetadata.Builder> edit) throws IOException {
     TableMetadata metadata =
         edit.apply(TableMetadata.buildFrom(TestLake.metadata(table))).discardChanges().build();
@@ -228,7 +228,7 @@ class RegistrationTest extends LakeFixture {
     }
   }
 
-  /** As at three in the morning: whoever does what the hint says loses nothing. */
+  /** As at three in the morning: following the hint loses nothing. */
   @Test
   void anUnsignedMetadataFileIsNoReasonToDropATable() throws IOException {
     Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);

@@ -26,7 +26,7 @@ import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** S3 Tables as ministack has it: a server that passes over what it does not know, in silence. */
+/** S3 Tables as ministack has it: a server that passes over what it does not know, silently. */
 class S3TablesRestTest {
   private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
   private static final TableIdentifier PLAIN = TableIdentifier.of(TestLake.DB, "plain");

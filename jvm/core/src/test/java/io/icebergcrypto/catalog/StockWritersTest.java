@@ -146,7 +146,7 @@ class StockWritersTest extends LakeFixture {
     }
 
     table.newDelete().deleteFile(plaintext).commit();
-    assertThat(TestLake.ids(table)).as("mended").containsExactly(1L);
+    assertThat(TestLake.ids(table)).as("repaired").containsExactly(1L);
   }
 
   @Test
@@ -181,7 +181,7 @@ class StockWritersTest extends LakeFixture {
     load(ALLOW).newAppend().appendFile(plaintextFile(2)).stageOnly().commit();
     checkNotPublished(2); // by moving the branch
     TestLake.append(load(Map.of()), 3);
-    checkNotPublished(2); // by committing its files once more
+    checkNotPublished(2); // by committing its files again
     assertThat(TestLake.ids(load(Map.of()))).containsExactly(1L, 3L);
   }
 
@@ -215,7 +215,7 @@ class StockWritersTest extends LakeFixture {
   }
 
   @Test
-  void aDataKeyLengthThatLocksTheTableCanBeMended() throws IOException {
+  void aDataKeyLengthThatLocksTheTableCanBeRepaired() throws IOException {
     TestLake.append(create(), 1);
     lake.openStock()
         .loadTable(T)

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** No row and no key is lost, whoever else writes and however a writer ends. */
+/** No row and no key is lost, no matter who else writes and how a writer ends. */
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
 class WritersTest extends LakeFixture {

@@ -62,7 +62,7 @@ class DeniedStorageTest extends LakeFixture {
     assertThat(TestLake.files(table)).hasSameSizeAs(files);
   }
 
-  /** Executors that can read no list; who asks reads few itself. */
+  /** Executors that can read no list; the caller reads few itself. */
   private record Executors(int few) implements ManifestListCheck {
     @Override
     public boolean takes(int lists) {

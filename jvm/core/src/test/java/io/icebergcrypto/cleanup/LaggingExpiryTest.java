@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** A catalog that gives metadata of before a commit, after it. */
+/** A catalog that returns metadata from before a commit, after it. */
 @ParameterizedClass
 @EnumSource(names = "JDBC")
 class LaggingExpiryTest extends LakeFixture {

@@ -106,7 +106,7 @@ class LostKeyPurgeTest extends LakeFixture {
   }
 
   @Test
-  void aKeyThatWasMadeAnewIsALostKey() throws IOException {
+  void aKeyThatWasMadeAgainIsALostKey() throws IOException {
     Table table = create("t", Map.of());
     TestKeystore.existing(folder).write(256, "k1");
     EncryptedCatalog withoutKey = lake.open(Map.of());
@@ -202,7 +202,7 @@ class LostKeyPurgeTest extends LakeFixture {
     Files.writeString(inner, TableMetadataParser.toJson(foreign));
     EncryptedCatalog withoutKey = withoutKey();
     assertRefused(withoutKey, table, "inner/metadata/00000-x.metadata.json", "without PURGE");
-    Files.writeString(inner, "{\"view-uuid\": \"somebody's view\"}");
+    Files.writeString(inner, "{\"view-uuid\": \"another view\"}");
     assertRefused(withoutKey, table, "inner/metadata/00000-x.metadata.json", "without PURGE");
     Files.delete(inner);
     withoutKey.context().purgeWithoutKey(T);

@@ -65,7 +65,7 @@ class DroppedTableTest extends LakeFixture {
     }
   }
 
-  /** A replacement or a create makes the table anew. */
+  /** A replacement or a create makes the table again. */
   @Test
   void aTransactionThatMayCreateItDoes() {
     Transaction transaction =

@@ -36,7 +36,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Keys come with snapshots and go with them, and none goes that anybody needs. */
+/** Keys come with snapshots and go with them, and none goes that anyone needs. */
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
 class KeyRetentionTest extends LakeFixture {
@@ -240,7 +240,7 @@ class KeyRetentionTest extends LakeFixture {
     assertThat(keys(table)).hasSize(1 + 4); // the last two and the one staged, and the kept one
   }
 
-  /** A branch of its own is no conflict on REST: the server takes both changes as they are. */
+  /** A branch of its own is not a conflict on REST: the server takes both changes as they are. */
   @Test
   void anExpiryHarmsNoCommitToAnotherBranch() throws IOException {
     Table table = create(3);
@@ -297,7 +297,7 @@ class KeyRetentionTest extends LakeFixture {
     TableMetadata.Builder grown = TableMetadata.buildFrom(base);
     for (int i = 0; i < 600; i++) {
       grown.addEncryptionKey(
-          like(key, "another-" + i, key.encryptedById(), Map.of("owner", "somebody")));
+          like(key, "another-" + i, key.encryptedById(), Map.of("owner", "someone")));
     }
     ops.commit(base, grown.build());
     TestLake.append(other, 1);
@@ -339,12 +339,12 @@ class KeyRetentionTest extends LakeFixture {
             .addEncryptionKey(like(list, "dead-list", kek.keyId(), Map.of()))
             .addEncryptionKey(
                 like(list, "dead-stats", kek.keyId(), Map.of("statistics-path", "file:/gone")))
-            .addEncryptionKey(like(list, "other-use", kek.keyId(), Map.of("owner", "somebody")))
+            .addEncryptionKey(like(list, "other-use", kek.keyId(), Map.of("owner", "someone")))
             .addEncryptionKey(kekOf(kek, "live", now - 700 * day))
             .addEncryptionKey(kekOf(kek, "old", now - 759 * day))
             .addEncryptionKey(kekOf(kek, "retired", now - 761 * day))
             .addEncryptionKey(kekOf(kek, "used", now - 800 * day))
-            .addEncryptionKey(like(list, "other-use-2", "used", Map.of("owner", "somebody")))
+            .addEncryptionKey(like(list, "other-use-2", "used", Map.of("owner", "someone")))
             .addEncryptionKey(like(kek, "no-time", "k1", Map.of()))
             .addEncryptionKey(like(kek, "bad-time", "k1", Map.of("KEY_TIMESTAMP", "then")))
             .build();

@@ -356,7 +356,7 @@ class StatisticsTest extends LakeFixture {
       assertThatThrownBy(() -> counts(catalog.loadTable(name), second.snapshotId()))
           .isInstanceOf(TamperedException.class)
           .hasMessageContainingAll("lake.db." + format, second.path());
-      append(table, "MARKER-c", 1); // Iceberg counts anew, from the manifests
+      append(table, "MARKER-c", 1); // Iceberg counts again, from the manifests
       PartitionStatisticsFile third = compute(table);
       assertThat(counts(catalog.loadTable(name), third.snapshotId()))
           .isEqualTo(Map.of("MARKER-a", 3L, "MARKER-b", 2L, "MARKER-c", 1L));

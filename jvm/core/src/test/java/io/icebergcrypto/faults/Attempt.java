@@ -35,10 +35,10 @@ import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 
 /**
- * One operation, at one call of which something goes wrong. Whatever happens: a table has the rows
- * of before or of after, all of its snapshots can be read with a KMS that tells the truth, nothing
- * is plaintext, what was reported is true and accuses nobody, and the operation can be done again,
- * in the same session.
+ * One operation, at one call of which something goes wrong. In any case: a table has the rows from
+ * before or after, all of its snapshots can be read with a KMS that tells the truth, nothing is
+ * plaintext, what was reported is true and accuses nobody, and the operation can be done again, in
+ * the same session.
  */
 final class Attempt {
   private static final Set<FileMagic> ENCRYPTED = EnumSet.of(FileMagic.AGS1, FileMagic.PARE);
@@ -66,7 +66,7 @@ final class Attempt {
    * @param shared a session without other properties, at which nothing goes wrong
    * @param way properties by which the session reaches the catalog
    * @param name of a table that is not there yet
-   * @param rival what somebody else does, for {@link Fault#OVERTAKEN}; null: another row
+   * @param rival what another client does, for {@link Fault#OVERTAKEN}; null: another row
    */
   Attempt(
       TestLake lake,
@@ -145,7 +145,7 @@ final class Attempt {
     return hit;
   }
 
-  /** Somebody else, who is not counted. */
+  /** Another client, which is not counted. */
   private void beside() {
     try {
       if (fault == Fault.OVERTAKEN) {
@@ -272,7 +272,7 @@ final class Attempt {
 
   private void checkFiles(List<Long> now, boolean keepsSnapshots) throws IOException {
     if (keepsSnapshots && (fault != Fault.OVERTAKEN || rival.keepsSnapshots())) {
-      assertThat(files).as("files of before").allMatch(Files::exists);
+      assertThat(files).as("earlier files").allMatch(Files::exists);
     }
 
     if (now == null || now.equals(Operation.BROKEN)) {
@@ -284,7 +284,7 @@ final class Attempt {
     for (Snapshot snapshot : table.snapshots()) {
       List<Long> known = snapshots.get(snapshot.snapshotId());
       if (known == null && operation.canBeBroken()) {
-        continue; // what was broken before need not be mended in each
+        continue; // what was broken before need not be repaired in each
       }
 
       List<Long> ids = TestLake.rows(table, snapshot.snapshotId());
@@ -295,7 +295,7 @@ final class Attempt {
 
     if (keepsSnapshots && (fault != Fault.OVERTAKEN || rival.keepsSnapshots())) {
       assertThat(snapshots.keySet())
-          .as("snapshots of before")
+          .as("earlier snapshots")
           .allMatch(id -> table.snapshot(id) != null);
     }
 
@@ -311,7 +311,7 @@ final class Attempt {
   }
 
   /**
-   * The storage, the KMS and the catalog failed, or somebody else was faster: no more than that.
+   * The storage, the KMS and the catalog failed, or another client was faster: no more than that.
    */
   private static void checkAccusesNobody(Throwable error) {
     if (error == null) {
@@ -324,7 +324,7 @@ final class Attempt {
                 e ->
                     e instanceof TamperedException && !(e instanceof BadWrappedKeyException)
                         || e instanceof PlaintextException))
-        .as("it accuses somebody: %s", error)
+        .as("it accuses someone: %s", error)
         .isFalse();
     assertThat(String.valueOf(error)).doesNotContain("purge_without_key");
   }
@@ -344,7 +344,7 @@ final class Attempt {
     assertThat(now).as("after it was done again").isEqualTo(operation.after(before));
     assertThat(isDone(now)).as("done again").isNotEqualTo(Boolean.FALSE);
     if (operation.keepsSnapshots()) {
-      assertThat(files).as("files of before").allMatch(Files::exists);
+      assertThat(files).as("earlier files").allMatch(Files::exists);
     }
 
     always.run(honest, name);

@@ -177,7 +177,7 @@ class EveryCallTest extends LakeFixture {
   }
 
   @TestFactory
-  Iterable<DynamicTest> somebodyElseIsFaster() {
+  Iterable<DynamicTest> anotherClientIsFaster() {
     return each(
         "overtaken",
         backend == Backend.JDBC ? RACES : "",

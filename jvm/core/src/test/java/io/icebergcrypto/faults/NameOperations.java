@@ -31,7 +31,7 @@ final class NameOperations {
     return (fresh, same) -> {};
   }
 
-  /** Somebody else makes the table. */
+  /** Another client makes the table. */
   private static Operation other() {
     return Operation.of(
         "CREATE_OTHER",

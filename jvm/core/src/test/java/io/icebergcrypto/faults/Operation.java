@@ -114,13 +114,13 @@ final class Operation {
         });
   }
 
-  /** Snapshots of before may be gone after it. */
+  /** Earlier snapshots may be gone after it. */
   Operation forgets() {
     this.forgets = true;
     return this;
   }
 
-  /** It leaves plaintext of before. */
+  /** It leaves earlier plaintext. */
   Operation withPlaintext() {
     this.plaintext = true;
     return this;

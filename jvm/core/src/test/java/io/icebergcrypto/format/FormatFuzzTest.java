@@ -14,8 +14,8 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 /**
- * Hostile bytes: random ones, and mutations of real files. A parser reads a few KiB, whatever the
- * bytes say.
+ * Hostile bytes: random ones, and mutations of real files. A parser reads a few KiB, regardless of
+ * the bytes.
  */
 class FormatFuzzTest {
   private static final int MOST_READ = 64 + 8 + 4096;

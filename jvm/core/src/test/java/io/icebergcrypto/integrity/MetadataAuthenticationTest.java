@@ -49,7 +49,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Metadata on catalogs that keep a pointer: what somebody who writes to the storage can do to it.
+ * Metadata on catalogs that keep a pointer: what someone who can write to the storage can do to it.
  * Each attack is first shown to go through on the stock catalog behind.
  */
 @ParameterizedClass
@@ -510,7 +510,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
     assertThat(catalog.tableExists(bad)).isFalse();
   }
 
-  /** On Hadoop the table would be signed for its new folder, whatever the file says by then. */
+  /** On Hadoop the table would be signed for its new folder, regardless of the file by then. */
   @Test
   void aFileThatIsExchangedWhileItIsRegisteredIsNotSigned() throws IOException {
     Table table = TestLake.append(create("t"), 1);

@@ -351,7 +351,7 @@ class MetadataSignaturesTest extends LakeFixture {
     }
   }
 
-  /** Storage that counts reads of one file, and gives other content to the first of them. */
+  /** Storage that counts reads of one file, and returns other content to the first of them. */
   public static final class Watched extends HadoopFileIO {
     private static final long serialVersionUID = 1L;
     private static final AtomicInteger READS = new AtomicInteger();
@@ -471,9 +471,9 @@ class MetadataSignaturesTest extends LakeFixture {
     }
   }
 
-  // ---- master keys that do not tell who wrapped
+  // ---- master keys that do not say who wrapped
 
-  /** A KMS of somebody's own, that says nothing of its wrapping. */
+  /** A user's own KMS, that says nothing of its wrapping. */
   public static class Silent extends PlainKms {
     private static final long serialVersionUID = 1L;
     static final AtomicInteger CALLS = new AtomicInteger();

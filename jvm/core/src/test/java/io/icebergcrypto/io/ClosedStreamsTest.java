@@ -13,7 +13,7 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
 import org.junit.jupiter.api.Test;
 
-/** The storage's stream is closed, whatever fails in a step before. */
+/** The storage's stream is closed, no matter what fails in a step before. */
 class ClosedStreamsTest {
   private static final byte[] HINT = "2".getBytes(StandardCharsets.UTF_8); // known when it ends
 

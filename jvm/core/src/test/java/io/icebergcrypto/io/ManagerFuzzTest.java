@@ -102,7 +102,7 @@ class ManagerFuzzTest {
         });
   }
 
-  /** Key metadata is itself encrypted; who has the keys may still have written anything. */
+  /** Key metadata is itself encrypted; a writer with the keys may still have written anything. */
   @Test
   void keyMetadata() {
     Fuzz.run(

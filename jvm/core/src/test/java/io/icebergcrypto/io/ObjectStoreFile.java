@@ -44,7 +44,7 @@ final class ObjectStoreFile implements InputFile {
     return saysItIsWhole ? Long.MAX_VALUE : bytes.length;
   }
 
-  /** Its length does not tell why reads end. */
+  /** Its length does not say why reads end. */
   void sayThatItIsWhole() {
     this.saysItIsWhole = true;
   }

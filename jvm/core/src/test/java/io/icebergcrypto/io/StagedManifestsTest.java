@@ -82,7 +82,7 @@ class StagedManifestsTest extends LakeFixture {
         .startsWith("AGS1")
         .doesNotContain(text(ByteBuffers.toByteArray(data.keyMetadata())))
         .doesNotContain(data.location());
-    // a sink that runs for months stages many: the table learns none of their keys
+    // a sink that runs for months stages many: the table does not learn their keys
     assertThat(((TableEncryptionManager) table.encryption()).keys()).hasSize(keys);
   }
 
@@ -129,7 +129,7 @@ class StagedManifestsTest extends LakeFixture {
     String newest = Kek.newest(TestLake.metadata(catalog.loadTable(T))).orElseThrow().keyId();
     catalog
         .context()
-        .mend(
+        .repair(
             T,
             metadata -> {
               TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
@@ -218,7 +218,7 @@ class StagedManifestsTest extends LakeFixture {
         });
   }
 
-  /** Who may use another key of the KMS, and write to the storage, adds no files to this table. */
+  /** A user of another key of the KMS who can write to the storage adds no files to this table. */
   @Test
   void aKekOfAnotherMasterKeyIsRefused() throws IOException {
     String location = "s3://b/t/1.avro";

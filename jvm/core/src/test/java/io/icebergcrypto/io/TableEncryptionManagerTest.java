@@ -79,7 +79,7 @@ class TableEncryptionManagerTest {
     assertThat(manager.decryptKeyMetadata(list(keys.get(2000).keyId())).remaining()).isPositive();
   }
 
-  /** Iceberg's own manager would keep it for an hour, whatever the cache's time to live is. */
+  /** Iceberg's own manager would keep it for an hour, regardless of the cache's time to live. */
   @Test
   void aKekIsKeptByTheCacheAlone() {
     List<EncryptedKey> keys = lists(1);
@@ -231,9 +231,9 @@ class TableEncryptionManagerTest {
     List<EncryptedKey> keys = lists(1);
     manager.learn(keys, 16);
     EncryptedKey kek = keys.get(0);
-    EncryptedKey anew =
+    EncryptedKey rewrapped =
         new BaseEncryptedKey(kek.keyId(), ByteBuffer.allocate(0), "k2", kek.properties());
-    manager.learnInForce(List.of(anew, keys.get(1)), "k2", 16);
+    manager.learnInForce(List.of(rewrapped, keys.get(1)), "k2", 16);
     assertThat(manager.tableKeyId()).isEqualTo("k2");
     assertThat(manager.key(kek.keyId()).encryptedById()).isEqualTo("k2");
     manager.learn(keys, 16); // as a transaction that began before does
@@ -241,7 +241,7 @@ class TableEncryptionManagerTest {
     assertThat(manager.key(kek.keyId()).encryptedById()).isEqualTo("k2");
   }
 
-  /** What began before a rotation, on a catalog where that is no conflict. */
+  /** What began before a rotation, on a catalog where that is not a conflict. */
   @Test
   void eachKekIsUnwrappedWithItsOwnMasterKey() {
     List<String> asked = new ArrayList<>();

@@ -259,7 +259,7 @@ class KeyIdChangeTest extends LakeFixture {
 
   /** A replica that lags, say, gives it after newer one. */
   @Test
-  void olderMetadataShowsNoKeyIdThatSomebodyRemoved() {
+  void olderMetadataShowsNoKeyIdThatWasRemoved() {
     TableMetadata base = create();
     KeyIdChange.commit(catalog, T, base, encrypted(base, 0, 1));
     TableMetadata now = TestLake.metadata(catalog.loadTable(T));

@@ -480,7 +480,7 @@ class RotationTest extends LakeFixture {
     assertWhole(0, 1, 2, 3, 4, 5);
   }
 
-  /** Create, append, and rotate_kek, in which the KMS gives another key once. */
+  /** Create, append, and rotate_kek, in which the KMS returns another key once. */
   @Test
   void noKeyIsEncryptedWithAWrongAnswer() throws IOException {
     Map<String, String> properties = new HashMap<>(keystore().properties());

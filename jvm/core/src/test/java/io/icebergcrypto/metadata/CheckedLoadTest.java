@@ -41,7 +41,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Metadata that changes while it is read is no tampering; metadata that was changed is. */
+/** Metadata that changes while it is read is not tampering; metadata that was changed is. */
 class CheckedLoadTest {
   private static final TableIdentifier T = TableIdentifier.of(TestLake.DB, "t");
   private static final int WRITERS = 4;

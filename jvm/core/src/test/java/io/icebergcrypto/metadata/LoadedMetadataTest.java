@@ -59,6 +59,6 @@ class LoadedMetadataTest {
     assertThat(lagging.refresh()).isSameAs(second);
     assertThat(lagging.refresh()).isSameAs(second);
     assertThat(lagging.refresh()).isSameAs(third);
-    assertThat(lagging.refresh()).as("somebody set it back").isSameAs(second);
+    assertThat(lagging.refresh()).as("it was set back").isSameAs(second);
   }
 }

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** A metadata file that is none is an error at once, that names table and file. */
+/** A file that is not a metadata file is an error at once, which names table and file. */
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "JDBC", "HADOOP"})
 class UnreadableMetadataTest extends LakeFixture {
@@ -149,7 +149,7 @@ class UnreadableMetadataTest extends LakeFixture {
       assertThatThrownBy(() -> lake.open(Map.of()).loadTable(identifier))
           .as(bad.getKey())
           .isExactlyInstanceOf(IcebergCryptoException.class)
-          .hasMessageContainingAll(identifier.toString(), "is no table metadata", "hint:")
+          .hasMessageContainingAll(identifier.toString(), "is not table metadata", "hint:")
           .hasMessageNotContaining("register");
       assertThat(Duration.ofNanos(System.nanoTime() - start))
           .as(bad.getKey())

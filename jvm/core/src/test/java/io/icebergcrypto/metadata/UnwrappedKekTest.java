@@ -67,7 +67,7 @@ class UnwrappedKekTest {
   @Test
   void aKmsThatGivesAnotherKeyIsNamed() {
     assertRefused(kek, List.of(), "a key that does not fit the KEK's check value", WRONG, WRONG);
-    assertRefused(kek, List.of(), "15 bytes, which is no AES key", NO_KEY, NO_KEY);
+    assertRefused(kek, List.of(), "15 bytes, which is not an AES key", NO_KEY, NO_KEY);
     assertRefused(kek, List.of(), "two different keys", WRONG, WRONG_TOO);
   }
 
@@ -87,7 +87,7 @@ class UnwrappedKekTest {
     assertThat(once.calls).isEqualTo(2);
     assertRefused(stocks, entries, "two different keys", WRONG, WRONG_TOO);
 
-    // then that key may be what was changed: who needs it is told
+    // then that key may be what was changed: the caller is told
     assertThat(UnwrappedKek.of(stocks, entries, new LyingKms(WRONG, WRONG))).isEqualTo(WRONG);
     // where the KEK encrypts nothing, the KMS has to say the same twice
     assertThat(UnwrappedKek.of(stocks, List.of(stocks), new LyingKms())).isEqualTo(right);

@@ -17,7 +17,7 @@ public interface Model<V extends Enum<V>> {
   /** Where it begins. */
   State<V> initial();
 
-  /** Tells all steps that somebody may take next. */
+  /** Reports all steps that an actor may take next. */
   void steps(State<V> state, Steps<V> steps);
 
   /** What is wrong with a state; null: nothing. */

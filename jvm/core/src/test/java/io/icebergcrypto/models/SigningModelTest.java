@@ -20,7 +20,7 @@ class SigningModelTest {
     DELETES_AFTER_OWN_COMMIT,
     SIGNS_FOR_THE_FIRST_BASE,
     SIGNS_WITH_THE_FIRST_KEK,
-    /** The catalog moves its pointer whatever it was. */
+    /** The catalog moves its pointer regardless of what it was. */
     OVERWRITES
   }
 
@@ -212,7 +212,7 @@ class SigningModelTest {
       fault("the KMS fails before the commit", refused());
     }
 
-    /** Iceberg deletes what is new after an error that is no CommitStateUnknownException. */
+    /** Iceberg deletes what is new after an error that is not a CommitStateUnknownException. */
     private Pc refused() {
       return s.has(var(Var.ROWS1)) ? Pc.UNKNOWN : Pc.CLEAN;
     }

@@ -15,9 +15,9 @@ class SwitchModelTest {
     NONE,
     /** The commit's answer is lost, and what it wrote is deleted. */
     DISCARDS_WHEN_UNKNOWN,
-    /** A client's second attempt meets its own commit: that is taken for somebody else's. */
+    /** A client's second attempt meets its own commit: that is taken for another client's. */
     DISCARDS_OWN_COMMIT,
-    /** After the commit, a server's answer of before it says that it was not made. */
+    /** After the commit, a server's answer from before it says that it was not made. */
     BELIEVES_AN_OLD_ANSWER,
     COMMITS_ON_WHAT_IT_FINDS,
     WRITES_KEPT_METADATA_LAST,
@@ -31,7 +31,7 @@ class SwitchModelTest {
     ROWS, // the version that this tree has
     LOG, // the newest version that is copied and proved, and in the log
     FAULTS,
-    LAGS, // the server shows the metadata of before
+    LAGS, // the server shows the earlier metadata
     PC1,
     PC2,
     PC3,
@@ -245,7 +245,7 @@ class SwitchModelTest {
             });
         fault(
             "the catalog commits; its client tries again, a conflict", Pc.CONFLICT, this::switches);
-        fault("the catalog commits, and shows the metadata of before", then, this::lags);
+        fault("the catalog commits, and shows the earlier metadata", then, this::lags);
       } else {
         step("the catalog says: a conflict", Pc.CONFLICT);
       }

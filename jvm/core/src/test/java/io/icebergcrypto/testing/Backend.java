@@ -84,8 +84,8 @@ public enum Backend {
   }
 
   /**
-   * Iceberg keeps one pool of clients of embedded metastores in a JVM, whatever their databases: so
-   * there is one database in a JVM, which no test deletes.
+   * Iceberg keeps one pool of clients of embedded metastores in a JVM, regardless of their
+   * databases: so there is one database in a JVM, which no test deletes.
    */
   private static synchronized String metastore() throws IOException {
     if (System.getProperty(METASTORE) == null) {

@@ -53,7 +53,7 @@ public final class BrokenAnswers implements AutoCloseable {
     BAD_GATEWAY,
     /** What the second attempt of a client below is told, which tries again by itself. */
     CONFLICT,
-    /** The table of before, as a cache or a replica that lags has it. */
+    /** The earlier table, as a cache or a replica that lags has it. */
     STALE
   }
 
@@ -97,14 +97,14 @@ public final class BrokenAnswers implements AutoCloseable {
     broken.set(0);
   }
 
-  /** Has somebody else act just before the next of such requests reaches the server. */
-  public void overtakes(String regex, Runnable somebody) {
-    this.rival = somebody;
+  /** Has another client act just before the next of such requests reaches the server. */
+  public void overtakes(String regex, Runnable newRival) {
+    this.rival = newRival;
     this.overtaken = regex;
   }
 
-  /** Breaks no more; tells how many answers were broken. */
-  public int mended() {
+  /** Stops breaking; returns how many answers were broken. */
+  public int repaired() {
     this.requests = "none";
     return broken.get();
   }

@@ -33,7 +33,7 @@ final class CheckingGlue {
     this.moto = moto;
   }
 
-  /** Starts it on 127.0.0.1; gives its address. It ends with this JVM. */
+  /** Starts it on 127.0.0.1; returns its address. It ends with this JVM. */
   static String before(String moto) throws IOException {
     HttpServer server =
         HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);

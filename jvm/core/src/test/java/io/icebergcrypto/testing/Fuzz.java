@@ -15,7 +15,7 @@ import java.util.concurrent.atomic.AtomicReference;
 /**
  * One round of a fuzz target: hostile input, from a seed of its own, so that a failure repeats. A
  * target parses it and may give a value or throw an {@link IcebergCryptoException} with a hint,
- * nothing else; it takes seconds and megabytes at most, whatever the input says.
+ * nothing else; it takes seconds and megabytes at most, for any input.
  *
  * <p>{@code -Diceberg.crypto.fuzz=N} sets the number of rounds of every target; {@code make soak}
  * asks for many. The seeds of the rounds go up from {@link #SEED}: with the seed of a failure as
@@ -222,7 +222,7 @@ public final class Fuzz {
       case 4 -> overwrite(result, at, ByteBuffer.allocate(4).putInt(number()).array());
       case 5 -> result = Arrays.copyOf(bytes, at);
       case 6 -> result = splice(bytes, at, at, bytes(12));
-      case 7 -> { // a part of it once more, somewhere else
+      case 7 -> { // a part of it again, somewhere else
         int from = random.nextInt(bytes.length);
         byte[] part = Arrays.copyOfRange(bytes, from, Math.min(bytes.length, from + 40));
         result = splice(bytes, at, at, part);

@@ -10,6 +10,6 @@ public enum Lie {
   SHORT,
   /** No bytes. */
   EMPTY,
-  /** What somebody else gets, who asks at the same time; they get the answer to this request. */
+  /** What another client gets that asks at the same time; they get the answer to this request. */
   SWAPPED
 }

@@ -64,7 +64,7 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     held = new Held(Kind.CREATE, folder, suffix, number);
   }
 
-  /** The same once that file is whole, whatever interrupts its writer. */
+  /** The same once that file is whole, no matter what interrupts its writer. */
   public static void holdWhole(String folder, String suffix, int number) {
     held = new Held(Kind.CLOSE, folder, suffix, number);
   }

@@ -49,16 +49,16 @@ public final class NumberedCalls {
   public enum Fault {
     /** Nothing. */
     NONE,
-    /** It fails, and so does whatever is asked after it: to the world outside, a process ended. */
+    /** It fails, and so does every later call: to the world outside, a process ended. */
     KILLED,
     /** It fails, and has done nothing. */
     FAILED,
     /** It was done, and fails. */
     LOST,
-    /** It is made, after somebody else has done something. */
+    /** It is made, after another client has done something. */
     OVERTAKEN,
     /**
-     * The login has expired: it fails, and so does whatever is asked after it. Who asks for the
+     * The login has expired: it fails, and so does every later call. A caller that asks for the
      * same a third time finds that it has been renewed: Iceberg asks for metadata 20 times.
      */
     EXPIRED,
@@ -121,8 +121,8 @@ public final class NumberedCalls {
   /**
    * The same.
    *
-   * @param other what somebody else does before the call is made, for {@link Fault#OVERTAKEN}, and
-   *     beside one that is answered with a lie; no call of theirs counts
+   * @param other what another client does before the call is made, for {@link Fault#OVERTAKEN}, and
+   *     beside one that is answered with a lie; its calls do not count
    */
   public static void begin(
       String folder, Set<Kind> kinds, Fault fault, int number, Runnable other) {
@@ -244,7 +244,7 @@ public final class NumberedCalls {
     return !renewed;
   }
 
-  /** Somebody else acts, in a thread and with sessions of their own. */
+  /** Another client acts, in a thread and with sessions of its own. */
   private void besides() {
     this.pauses = true;
     Thread thread = new Thread(other, "other");
@@ -263,7 +263,7 @@ public final class NumberedCalls {
 
   private synchronized void checkAlive() {
     if (fault == Fault.KILLED && hit != null) {
-      throw new Error("killed"); // no code of ours goes on after it
+      throw new Error("killed"); // none of our code runs after it
     }
   }
 

@@ -74,7 +74,7 @@ public final class NumberedKms extends KeystoreDouble {
         : new RuntimeException(text);
   }
 
-  /** The right answer, or that to somebody else who waits for theirs. */
+  /** The right answer, or that to another client that waits for its own. */
   private static ByteBuffer honest(Kind kind, ByteBuffer answer) {
     FIRST.putIfAbsent(kind, ByteBuffer.wrap(KeyCache.copyOf(answer)));
     Answers other = SWAPPED.getAndSet(null);

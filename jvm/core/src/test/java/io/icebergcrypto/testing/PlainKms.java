@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 import java.util.Map;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
-/** A KMS that "wraps" by nothing at all, as anybody can; also for a class that does more. */
+/** A KMS that "wraps" by nothing at all, as anyone can; also for a class that does more. */
 public class PlainKms implements KeyManagementClient {
   private static final long serialVersionUID = 1L;
 

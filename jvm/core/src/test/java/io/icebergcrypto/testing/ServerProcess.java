@@ -81,7 +81,7 @@ record ServerProcess(Process process, int port) {
     }
   }
 
-  /** Returns once somebody listens on a port of 127.0.0.1; throws after a minute. */
+  /** Returns once a server listens on a port of 127.0.0.1; throws after a minute. */
   static void awaitPort(int port) throws IOException {
     for (int i = 0; ; i++) {
       try {

@@ -42,7 +42,7 @@ public final class TestKeystore {
     return new TestKeystore(folder.resolve("keys.p12"), folder.resolve("password"));
   }
 
-  /** Writes the file anew, with new keys of these ids and no others. */
+  /** Rewrites the file, with new keys of these ids and no others. */
   public void write(int bits, String... keyIds) throws IOException {
     try (OutputStream out = Files.newOutputStream(path)) {
       KeyStore store = KeyStore.getInstance("PKCS12");

@@ -10,7 +10,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 public class XorKms extends PlainKms {
   private static final long serialVersionUID = 1L;
 
-  /** A key that is none of what anybody wrapped. */
+  /** A key that nobody wrapped. */
   public static final byte[] WRONG_KEY = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
 
   private static final Queue<byte[]> WRONG = new ConcurrentLinkedQueue<>();

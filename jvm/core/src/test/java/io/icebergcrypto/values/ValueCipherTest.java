@@ -69,7 +69,7 @@ class ValueCipherTest {
   }
 
   @Test
-  void propertiesThatSomebodyChanged() {
+  void propertiesThatWereChanged() {
     WrappedValueKey key = new WrappedValueKey("customers", 0x1eaf00d4, "k1", "AAEC", 5, "v1.0123");
     assertThat(WrappedValueKey.parse(key.property(), key.toJson())).isEqualTo(key);
     Fuzz.run(

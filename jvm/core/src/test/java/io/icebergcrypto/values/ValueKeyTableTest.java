@@ -151,7 +151,7 @@ class ValueKeyTableTest extends LakeFixture {
   }
 
   @Test
-  void keysThatSomebodyChanged() throws IOException {
+  void keysThatWereChanged() throws IOException {
     keys().create("a", "k1");
     keys().create("b", "k1");
     byte[] value = values().encrypt("a", VALUE, NONE);
@@ -259,7 +259,7 @@ class ValueKeyTableTest extends LakeFixture {
     assertThat(done.valueKeys()).as("a, and b by the newest version").isEqualTo(2);
     assertThat(done.valueKeysLeft()).isEqualTo("c (k3)");
     assertThat(done.message())
-        .contains("'k2' instead of 'k1', and 2 value keys anew", "stay as they are: c (k3)");
+        .contains("'k2' instead of 'k1', together with 2 value keys", "stay as they are: c (k3)");
     assertThat(done.kmsCalls()).as("three for a KEK and two value keys each").isEqualTo(9);
     assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
   }
@@ -366,9 +366,9 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class);
   }
 
-  /** What is wrapped anew is wrong for good, while the key's check value says what it should be. */
+  /** What is rewrapped is wrong for good, while the key's check value says what it should be. */
   @Test
-  void aKeyThatTheKmsGivesWrongIsNotWrappedAnew() throws IOException {
+  void aKeyThatTheKmsGivesWrongIsNotRewrapped() throws IOException {
     keys().create("a", "k1");
     byte[] value = values().encrypt("a", VALUE, NONE);
     WrappedValueKey key = keys().load().versions("a").get(0);
@@ -458,7 +458,7 @@ class ValueKeyTableTest extends LakeFixture {
     return new TestLake(backend, folder, own).open(Map.of());
   }
 
-  /** Who waits for the KMS does not bring back what somebody else dropped. */
+  /** A caller that waits for the KMS does not bring back what another client dropped. */
   @Test
   void aVersionThatIsDroppedMeanwhileStaysDropped() throws IOException {
     keys().create("a", "k1");

@@ -24,7 +24,7 @@ public final class DeltaStatistics {
 
   private DeltaStatistics() {}
 
-  /** Properties of a table with which the names of folders do not tell how it is partitioned. */
+  /** Properties of a table with which the names of folders do not say how it is partitioned. */
   private static final String RANDOM_NAMES = "delta.randomizeFilePrefixes";
 
   private static final String OTHER_NAMES = "delta.columnMapping.mode";

@@ -46,7 +46,7 @@ public final class HudiDefaults {
       if (folder != null) {
         readFrom(folder, hadoop, files);
       }
-    } catch (IOException | IllegalArgumentException e) { // of what is no folder
+    } catch (IOException | IllegalArgumentException e) { // of what is not a folder
       throw new IcebergCryptoException(
           String.format("Hudi's %s cannot be read: %s", NAME, e),
           "It may have Hudi keep values in plaintext, so nothing was written. Allow reading it.",

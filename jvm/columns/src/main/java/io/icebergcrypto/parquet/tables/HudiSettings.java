@@ -137,7 +137,7 @@ public final class HudiSettings {
         .isPresent();
   }
 
-  /** One value for a setting that has two: where the two differ, it is none that is safe. */
+  /** One value for a setting that has two: where the two differ, neither is safe. */
   public static String both(String one, String other) {
     return one.equals(other) ? one : one + " and " + other;
   }

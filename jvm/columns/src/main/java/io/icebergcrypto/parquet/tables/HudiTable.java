@@ -184,7 +184,7 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
             table, found.stream().distinct().collect(Collectors.joining("; "))),
         String.format(
             "Set %s=false for the write, or in the table's properties, and only what docs/hudi.md"
-                + " lists as safe. To have all this plaintext all the same, set"
+                + " lists as safe. To accept all this plaintext, set"
                 + " spark.hadoop.%s=allow when Spark starts. Nothing was written.",
             HudiSettings.METADATA, PLAINTEXT));
   }

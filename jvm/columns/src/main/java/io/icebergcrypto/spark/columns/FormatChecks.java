@@ -158,7 +158,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
    */
   protected abstract boolean opensKeyed(Configuration hadoop);
 
-  /** Whether files show their schema to who may not read each of their columns. */
+  /** Whether files show their schema to readers that may not read each of their columns. */
   protected boolean showsSchema(Configuration hadoop) {
     return false;
   }
@@ -228,7 +228,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     }
   }
 
-  /** A table of Spark's own; null when there is none. */
+  /** A table of Spark's own; null if it does not exist. */
   static CatalogTable tableOrNull(TableIdentifier name) {
     SessionCatalog catalog = SparkSession.active().sessionState().catalog();
     try {
@@ -250,7 +250,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
         && table.storage().serde().get().toLowerCase(Locale.ROOT).contains(format);
   }
 
-  /** Whether the name of an option says something of keys, in whatever case. */
+  /** Whether the name of an option is about keys, ignoring case. */
   private boolean concernsKeys(String option) {
     return names.stream().anyMatch(option.toLowerCase(Locale.ROOT)::startsWith);
   }
@@ -352,7 +352,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
               "Statistics of columns with keys (%s) of table %s would be plaintext in the"
                   + " metastore, with their smallest and largest values",
               String.join(", ", found), table.identifier().unquotedString()),
-          "Name columns without keys, or leave FOR COLUMNS out: row counts and sizes tell no"
+          "Name columns without keys, or leave FOR COLUMNS out: row counts and sizes show no"
               + " values.");
     }
   }
@@ -380,7 +380,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
             });
   }
 
-  /** Without those that the table is partitioned by, in whatever case the statement names them. */
+  /** Without those that the table is partitioned by, ignoring the case in the statement. */
   private static StructType columns(InsertIntoHadoopFsRelationCommand write) {
     Set<ExprId> partitions = new HashSet<>();
     write

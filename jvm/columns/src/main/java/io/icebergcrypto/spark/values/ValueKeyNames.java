@@ -17,8 +17,8 @@ import scala.runtime.BoxedUnit;
 
 /**
  * Checks the names of value keys in a statement when Spark has analyzed it: while it binds a
- * function, Spark tells its arguments' types alone. A name that is no literal is looked up with the
- * first row.
+ * function, Spark tells its arguments' types alone. A name that is not a literal is looked up with
+ * the first row.
  *
  * <p>Spark 4 finds this class as a service, without a setting.
  */

@@ -113,7 +113,7 @@ enum ValueOperation {
     return UTF8String.fromBytes(decrypts() ? result : Base64.getEncoder().encode(result));
   }
 
-  /** Nothing, which is no ciphertext, when it is not base64. */
+  /** Nothing, which is not a ciphertext, when it is not base64. */
   private static byte[] ciphertext(UTF8String value) {
     try {
       return Base64.getDecoder().decode(value.getBytes());

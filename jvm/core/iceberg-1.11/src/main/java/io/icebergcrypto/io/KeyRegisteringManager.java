@@ -26,7 +26,7 @@ public abstract class KeyRegisteringManager extends StandardEncryptionManager {
   abstract <T> T registering(Function<StandardEncryptionManager, T> registration);
 
   /**
-   * Encrypts key metadata with a KEK of a manager, which is made if there is none.
+   * Encrypts key metadata with a KEK of a manager, which is made if it does not exist.
    *
    * @return the file's key entry, which the manager then knows, as it knows the KEK
    */

@@ -35,7 +35,7 @@ import org.openjdk.jmh.annotations.State;
 /**
  * AES GCM streams of files of several lengths, in memory: ours and Iceberg's. Beside them, the same
  * blocks by the same cipher without a stream: from and to arrays ("cipher"), or read from the file
- * and written to it ("raw"), as whoever reads files has to.
+ * and written to it ("raw"), as a reader of files has to.
  */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)
@@ -47,7 +47,7 @@ public class StreamsBenchmark {
   private static final int TAG_BITS = 128;
   private static final int RANGE = 4096;
 
-  /** Who reads and writes. */
+  /** Which implementation reads and writes. */
   @Param({"cipher", "raw", "ours", "iceberg"})
   public String streams;
 

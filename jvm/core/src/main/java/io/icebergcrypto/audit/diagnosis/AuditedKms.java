@@ -95,7 +95,7 @@ final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
     try {
       return call.get();
     } catch (KmsUnavailableException
-        | LoginFailedException // once more could lock the account
+        | LoginFailedException // a second try could lock the account
         | InvalidConfigurationException e) {
       silent.put(masterKeyId, e);
       throw e;

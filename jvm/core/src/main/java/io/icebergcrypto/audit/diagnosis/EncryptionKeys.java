@@ -23,7 +23,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
  * manifests, and so are not here.
  *
  * @param table the table's full name
- * @param keyId its master key; null when somebody removed that from its properties
+ * @param keyId its master key; null when it was removed from its properties
  * @param dataKeyLength the table property of new keys, as it is written; null: Iceberg's 16
  * @param kekMaxAgeDays the age in days from which on a KEK is overdue
  * @param kms which KMS was asked
@@ -45,7 +45,7 @@ public record EncryptionKeys(
    * Lists the keys of a table.
    *
    * @throws NotSupportedException when it is not encrypted
-   * @throws TamperedException when its metadata is refused: what it lists may be anybody's
+   * @throws TamperedException when its metadata is refused: what it lists may be anyone's
    */
   public static EncryptionKeys of(EncryptedCatalog catalog, TableIdentifier identifier) {
     CatalogContext context = catalog.context();

@@ -30,14 +30,14 @@ public record Finding(
     /** Its metadata, or its manifest list, is not what a client with the key committed. */
     TAMPERED("no client of this project reads or writes the table"),
     /** It has a key id, and snapshots without a key. */
-    PLAINTEXT("whoever reads the storage reads these rows; queries of them are refused"),
+    PLAINTEXT("anyone who can read the storage can read these rows; queries of them are refused"),
     /** It was encrypted in place, and its files from before are still there. */
-    PLAINTEXT_LEFT("whoever reads the storage reads the rows that the table had then"),
+    PLAINTEXT_LEFT("anyone who can read the storage can read the rows that the table had then"),
     /** Its key id is gone, and its KEKs are there. */
     KEY_ID_REMOVED(
         "no client of this project reads or writes the table; stock clients write plaintext"),
     /** Its key id is the empty text. */
-    KEY_ID_EMPTY("the table cannot be written, and as a rule not be read"),
+    KEY_ID_EMPTY("the table cannot be written, and usually cannot be read"),
     /** Its key id is that of a master key that wrapped none of its KEKs. */
     KEY_ID_CHANGED("new KEKs are wrapped by that master key, and stock clients cannot read"),
     /** It has a key id, no KEK and no snapshot: a client without encryption writes plaintext. */
@@ -50,19 +50,19 @@ public record Finding(
     KEY_LOST("what that key is for cannot be read"),
     /** The KMS does not give a KEK, or takes no new one; or the catalog does not allow the key. */
     KEY_UNUSABLE("what is under that key cannot be read or written"),
-    /** Its data key length is none of an AES key. */
+    /** Its data key length is not that of an AES key. */
     DATA_KEY_LENGTH("the table can neither be read nor written"),
     /** Its default file format is one that cannot be encrypted. */
     FILE_FORMAT("every INSERT fails"),
     /** Its Parquet page version is one of which parts are plaintext. */
-    PAGE_VERSION("files are written that tell which values are null, and how long lists are"),
+    PAGE_VERSION("files are written that show which values are null, and how long lists are"),
     /** The key metadata of files gives no length. */
     NO_LENGTH("queries of these snapshots are refused, and stock Iceberg fails to read them"),
     /** Other master keys than the table's wrap some of its KEKs. */
-    OTHER_MASTER_KEY("the table is in order as long as the KMS has these master keys, too"),
+    OTHER_MASTER_KEY("the table works as long as the KMS has these master keys, too"),
     /** It is not encrypted, and a run that was to encrypt it was not ended. */
     ENCRYPTION_BEGUN("the table is plaintext, and encrypted copies of its rows take up storage"),
-    /** Whoever writes to its storage can change its metadata unnoticed. A warning. */
+    /** Anyone who can write to its storage can change its metadata unnoticed. A warning. */
     UNAUTHENTICATED("a change to its metadata by others than its users goes unnoticed"),
     /** It could not be looked at. */
     UNCHECKED("nothing is known about it");
@@ -116,8 +116,9 @@ public record Finding(
                     + " all files that %s reaches",
                 kept),
             String.format(
-                "Whoever reads the storage reads these rows. %s lists the files, and without"
-                    + " dry_run deletes them: when nobody needs the table as it was then.",
+                "Anyone who can read the storage can read these rows. %s lists the files, and"
+                    + " without dry_run deletes them: call it when nobody needs the table as it"
+                    + " was then.",
                 SqlNames.call("purge_plaintext", table, "dry_run => true")));
   }
 

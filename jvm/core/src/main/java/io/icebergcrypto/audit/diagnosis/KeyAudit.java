@@ -221,7 +221,7 @@ final class KeyAudit {
     Unwrapped unwrapped =
         masterId == null || key.encryptedKeyMetadata() == null
             ? new Unwrapped(
-                null, "it names no master key, or has no bytes: somebody edited the metadata")
+                null, "it names no master key, or has no bytes: the metadata was edited")
             : isDead
                 ? new Unwrapped(null, null)
                 : unwrap(
@@ -290,7 +290,7 @@ final class KeyAudit {
         false,
         null,
         null,
-        "its property is no value key: somebody edited the table's properties",
+        "its property is not a value key: the table's properties were edited",
         null);
   }
 
@@ -332,7 +332,7 @@ final class KeyAudit {
     }
 
     return age.compareTo(Duration.ofDays(-1)) < 0
-        ? "its time is in the future: a clock was wrong, or somebody edited the metadata"
+        ? "its time is in the future: a clock was wrong, or the metadata was edited"
         : null;
   }
 

@@ -20,11 +20,11 @@ import java.util.Map;
  * @param overdue whether it is a KEK that is older than the catalog allows
  * @param kmsAnswers whether the KMS just used the key (a master key) or unwrapped it (a KEK, a
  *     value key); null: it was not asked
- * @param authenticatedWrapping whether only who may use the master key can wrap with it; null: it
- *     is no matter of the KMS
+ * @param authenticatedWrapping whether only those who may use the master key can wrap with it;
+ *     null: it is no matter of the KMS
  * @param problem what is wrong; null: nothing
  * @param keyVersion the version of its master key that wrapped a KEK or a value key; null for other
- *     keys, and where the wrapped key does not tell
+ *     keys, and where the wrapped key does not say
  */
 public record KeyEntry(
     String keyId,

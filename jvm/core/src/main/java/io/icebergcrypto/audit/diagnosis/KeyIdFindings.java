@@ -69,7 +69,7 @@ final class KeyIdFindings {
               Kind.KEY_ID_REMOVED,
               String.format(
                   "%s is gone, and the table's KEKs are wrapped by %s: a client without"
-                      + " encryption, or somebody with access to the metadata, removed it",
+                      + " encryption, or someone with access to the metadata, removed it",
                   EncryptionProperties.KEY_ID, quoted())));
     } else if (keyId.isBlank()) {
       found.add(
@@ -85,7 +85,7 @@ final class KeyIdFindings {
               Kind.KEY_ID_CHANGED,
               String.format(
                   "%s is '%s', and the table's KEKs are wrapped by %s: a client without"
-                      + " encryption set it, without wrapping them anew",
+                      + " encryption set it, without rewrapping them",
                   EncryptionProperties.KEY_ID, keyId, quoted())));
     } else if (masters.size() > 1) {
       found.add(
@@ -93,7 +93,7 @@ final class KeyIdFindings {
               Kind.OTHER_MASTER_KEY,
               String.format(
                   "%s is '%s', and the table's KEKs are wrapped by %s: a client that had loaded"
-                      + " the table before a rotation brought one, or somebody changed the key id",
+                      + " the table before a rotation added one, or the key id was changed",
                   EncryptionProperties.KEY_ID, keyId, quoted()),
               String.format(
                   "Make sure which is the right one; then have all KEKs wrapped by it: %s.",
@@ -109,7 +109,7 @@ final class KeyIdFindings {
             Finding.of(
                 Kind.KEY_ID_REMOVED,
                 EncryptionProperties.KEY_ID + " is gone, and so are the table's keys",
-                "A client without encryption, or somebody with access to the metadata, removed"
+                "A client without encryption, or someone with access to the metadata, removed"
                     + " them: find out who. Restore the metadata from a backup or an object"
                     + " version."));
       }
@@ -125,10 +125,10 @@ final class KeyIdFindings {
                   "%s is '%s', and the table has no KEK: a client without encryption made it",
                   EncryptionProperties.KEY_ID, keyId),
               metadata.snapshots().isEmpty()
-                  ? "No key tells which one is meant. Give it the one that you want: "
+                  ? "No key shows which one is meant. Give it the one that you want: "
                       + rotation("<master key id>")
                       + "."
-                  : "No key tells which one is meant. See what is said of its plaintext."));
+                  : "No key shows which one is meant. See the finding on its plaintext."));
     } else if (keyId != null && metadata.snapshots().isEmpty() && !hive) {
       found.add(noKek());
     }

@@ -152,7 +152,7 @@ final class PlaintextFindings {
   private String copy() {
     String keyId = EncryptionProperties.keyId(metadata.properties());
     return String.format(
-        "Its rows can be read by whoever reads the storage. Find the client that wrote them, and"
+        "Anyone who can read the storage can read its rows. Find the client that wrote them, and"
             + " give it this project's catalog class. Copy them: CREATE TABLE <new> USING iceberg"
             + " TBLPROPERTIES ('%s'='%s') AS SELECT * FROM %s (where that is refused, in a catalog"
             + " with encryption.plaintext-files=allow), and compare the copy. It has the rows that"
@@ -217,7 +217,7 @@ final class PlaintextFindings {
                 Kind.TAMPERED,
                 String.format("manifest list %s was written encrypted, and is %s", list, magic),
                 FileProblem.hint(ProblemCode.TAMPERED, FileKind.MANIFEST_LIST)
-                    + " Somebody put another file in its place: find out who. No row was returned:"
+                    + " Another file was put in its place: find out by whom. No row was returned:"
                     + " queries refuse it."));
       }
     } catch (NotFoundException e) {

@@ -43,7 +43,7 @@ import org.apache.iceberg.io.FileIO;
  */
 public final class TableDiagnosis {
   private final Catalog catalog;
-  private final CatalogContext ours; // null: a catalog of somebody else, where less can be told
+  private final CatalogContext ours; // null: a catalog of another project, where less is known
   private final TableIdentifier identifier;
   private final boolean close;
   private final List<Finding> found = new ArrayList<>();
@@ -126,7 +126,7 @@ public final class TableDiagnosis {
     try {
       Table loaded = ours == null ? catalog.loadTable(identifier) : ours.unchecked(identifier);
       if (!(loaded instanceof BaseTable table)) {
-        throw new NoSuchTableException("%s is no table with metadata of its own", name);
+        throw new NoSuchTableException("%s is not a table with metadata of its own", name);
       }
 
       this.name = ours == null ? name : table.name();
@@ -147,7 +147,7 @@ public final class TableDiagnosis {
       add(
           Kind.DATA_KEY_LENGTH,
           String.format(
-              "%s is no number, and Iceberg's Hive catalog cannot load the table: %s",
+              "%s is not a number, and Iceberg's Hive catalog cannot load the table: %s",
               EncryptionProperties.DATA_KEY_LENGTH, e.getMessage()),
           String.format(
               "In the Hive metastore, with Hive's own ALTER TABLE ... SET TBLPROPERTIES, set '%s'"
@@ -181,7 +181,7 @@ public final class TableDiagnosis {
       found.replaceAll(
           one ->
               one.repairable()
-                  ? one.after("First see to it that its metadata can be trusted; then:")
+                  ? one.after("First make sure that its metadata can be trusted; then:")
                   : one);
     } else if (ours != null && !close) {
       checkLength();
@@ -229,7 +229,7 @@ public final class TableDiagnosis {
       add(
           Kind.UNCHECKED,
           keys.kmsProblem(),
-          "See to it that the KMS answers, and call repair_table again.");
+          "Make sure that the KMS answers, and call repair_table again.");
       return null;
     }
 

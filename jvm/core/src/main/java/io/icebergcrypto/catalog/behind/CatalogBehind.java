@@ -129,7 +129,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
               "the catalog's server makes tables without the "
                   + EncryptionProperties.KEY_ID
                   + " that they were asked to have",
-              "Nothing was written. Mend that at the server, or use another catalog.")
+              "Nothing was written. Fix that at the server, or use another catalog.")
           .inTable(tableName);
     }
 
@@ -185,9 +185,9 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    * of a Hive table can commit nothing then.
    *
    * @param tableName the table's full name
-   * @param table the table's operations in this catalog, which are not to be used any more
+   * @param table the table's operations in this catalog, which must no longer be used
    */
-  public void mend(
+  public void repair(
       String tableName,
       TableOperations table,
       TableMetadata base,
@@ -236,7 +236,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
   }
 
   /**
-   * Drops a table that was made just now, unless somebody has committed to it since.
+   * Drops a table that was made just now, unless another client has committed to it since.
    *
    * @param made its metadata as it was made, taken then: a table's own go on with its commits
    */

@@ -20,10 +20,10 @@ import org.slf4j.LoggerFactory;
 
 /**
  * A commit whose answer was lost. A client below may send it again, is told of a conflict, and
- * takes its own commit for somebody else's: Iceberg's pool of JDBC connections does, and a gateway
+ * takes its own commit for another client's: Iceberg's pool of JDBC connections does, and a gateway
  * before a REST server may. Hadoop's catalog takes each failed rename for a conflict. Iceberg then
- * deletes what the commit wrote, or commits the same files once more. So after a failure the table
- * is loaded, and a commit that is there was made.
+ * deletes what the commit wrote, or commits the same files again. So after a failure the table is
+ * loaded, and a commit that is there was made.
  */
 final class CommitOutcome {
   private static final Logger LOG = LoggerFactory.getLogger(CommitOutcome.class);
@@ -102,7 +102,7 @@ final class CommitOutcome {
         new IcebergCryptoException(
                 String.format("%s, and may have made the commit: %s", what, failure.getMessage()),
                 "Load the table to see whether it did, before you commit again. No file was"
-                    + " deleted. If the catalog does not load the table any more, its last metadata"
+                    + " deleted. If the catalog no longer loads the table, its last metadata"
                     + " file can be registered in another catalog.",
                 failure)
             .inTable(tableName));
@@ -144,7 +144,7 @@ final class CommitOutcome {
         && Objects.equals(same.manifestListLocation(), snapshot.manifestListLocation());
   }
 
-  /** Not by its id alone, which a key keeps when it is wrapped anew. */
+  /** Not by its id alone, which a key keeps when it is rewrapped. */
   private static boolean has(TableMetadata metadata, EncryptedKey key) {
     return metadata.encryptionKeys().stream()
         .anyMatch(

@@ -14,7 +14,7 @@ final class Handover {
 
   private Handover() {}
 
-  /** Offers an object; gives its id. */
+  /** Offers an object; returns its id. */
   static String offer(Object object) {
     OFFERED.values().removeIf(reference -> reference.get() == null);
     String id = UUID.randomUUID().toString();

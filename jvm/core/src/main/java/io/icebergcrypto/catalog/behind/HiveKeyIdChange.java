@@ -15,9 +15,9 @@ import org.apache.thrift.TException;
 
 /**
  * One commit to a Hive metastore that changes a table's key id. Iceberg's operations refuse it, as
- * nothing of Iceberg wraps a table's KEKs anew. The commit itself is theirs: the lock, the check
- * that no other commit came first, the table's parameters, the hash of its metadata. They are told
- * that the base has the new key id already, which they compare; the metastore still has the old.
+ * nothing in Iceberg rewraps a table's KEKs. The commit itself is theirs: the lock, the check that
+ * no other commit came first, the table's parameters, the hash of its metadata. They are told that
+ * the base has the new key id already, which they compare; the metastore still has the old.
  *
  * <p>These operations take the data key length from the metadata to be. The table's have it from
  * the metastore, and can commit nothing if a client has set one there that no key can have.
@@ -50,7 +50,7 @@ final class HiveKeyIdChange extends HiveTableOperations {
    * @param table the table's operations
    * @param io reads and writes the table's metadata files
    * @param kms not asked: all KEKs are in the metadata
-   * @throws CommitFailedException when the base is not in force any more
+   * @throws CommitFailedException when the base is no longer in force
    */
   static void commit(
       HiveCatalog catalog,

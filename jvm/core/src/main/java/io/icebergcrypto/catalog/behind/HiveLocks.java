@@ -23,7 +23,7 @@ final class HiveLocks {
    * Checks that no commit gets lost in the metastore inside this process, which is as old as the
    * Hive on the class path. What a metastore elsewhere does is not known here.
    *
-   * @param metadata what is to be committed. Not its base, on which Iceberg decides: somebody has
+   * @param metadata what is to be committed. Not its base, on which Iceberg decides: a commit has
    *     to be able to switch the locks on again.
    * @throws InvalidConfigurationException locks are switched off, and this metastore needs them
    */

@@ -12,9 +12,9 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
 /**
- * A Hadoop catalog whose tables' operations are opened anew after a load has failed. Iceberg's own
- * take a version for loaded before they have read it. From then on they give the metadata of before
- * it, and the next commit, which is based on that, takes the place of the one in between.
+ * A Hadoop catalog whose tables' operations are reopened after a load has failed. Iceberg's own
+ * take a version for loaded before they have read it. From then on they return the metadata from
+ * before it, and the next commit, which is based on that, takes the place of the one in between.
  */
 public class ReopeningHadoopCatalog extends HadoopCatalog {
   @Override
@@ -56,9 +56,7 @@ public class ReopeningHadoopCatalog extends HadoopCatalog {
       return metadata;
     }
 
-    /**
-     * Those that are opened anew do not know which table it was; Iceberg's words, as callers do.
-     */
+    /** Those that are reopened do not know which table it was; Iceberg's words, as callers do. */
     private void checkUuid(TableMetadata metadata) {
       if (metadata != null && uuid != null && !Objects.equals(uuid, metadata.uuid())) {
         throw new IllegalStateException(

@@ -31,7 +31,7 @@ import org.slf4j.LoggerFactory;
 /**
  * A REST server's answer that it does not know a request, or does not do what it asks for: nothing
  * was done. An answer that leaves open whether it was (5xx but 501, unless it says that the request
- * could not be read; a time-out), and one about a login, a permission or a conflict, are none.
+ * could not be read; a time-out), and one about a login, a permission or a conflict, do not count.
  */
 public final class ServerRefusal {
   // Iceberg's error names the statuses that it has no exception for
@@ -110,8 +110,8 @@ public final class ServerRefusal {
   }
 
   /**
-   * Whether a server has refused a new table for its key id, with whatever status: those on
-   * iceberg-rust have no KMS, and say 409.
+   * Whether a server has refused a new table for its key id, with any status: those on iceberg-rust
+   * have no KMS, and say 409.
    *
    * @param client the catalog that threw it
    */
@@ -158,9 +158,9 @@ public final class ServerRefusal {
 
   /**
    * Checks that a REST server has kept what decrypts a table, as far as its answer to a commit
-   * tells: one that does not know format version 3 may drop it in silence. An answer that is of
-   * before the commit (of a cache, of a replica that lags, or of another thread's load) tells
-   * nothing: the table is loaded again then.
+   * shows: one that does not know format version 3 may drop it silently. An answer from before the
+   * commit (of a cache, of a replica that lags, or of another thread's load) shows nothing: the
+   * table is then loaded again.
    *
    * @param client the table's operations in the catalog behind, after the commit
    * @param before what they had before it; null when the commit creates the table
@@ -261,7 +261,7 @@ public final class ServerRefusal {
         "What the commit wrote cannot be read; the rows from before it can. Do not drop the"
             + " table, as the server may delete its files: %sroll back to snapshot %d; if its"
             + " keys are gone, too, register that file in a catalog that keeps keys.",
-        file == null ? "save its last metadata file of before, " : "save " + file + ", ",
+        file == null ? "save its last metadata file from before, " : "save " + file + ", ",
         before.currentSnapshot().snapshotId());
   }
 

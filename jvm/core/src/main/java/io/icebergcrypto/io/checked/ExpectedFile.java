@@ -18,7 +18,7 @@ import java.nio.ByteBuffer;
 public record ExpectedFile(String table, String location, Long length) {
   private static final String CHANGED_HINT =
       "The file was cut off, overwritten or exchanged after it was written, by accident or by"
-          + " somebody who can write to the storage. Restore it from a backup or an object version;"
+          + " someone who can write to the storage. Restore it from a backup or an object version;"
           + " no row of it was returned that is not the table's.";
 
   /** Storage has fewer bytes. */

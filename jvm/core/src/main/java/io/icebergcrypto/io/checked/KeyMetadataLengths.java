@@ -11,7 +11,7 @@ import java.nio.ByteBuffer;
  * of null and the file's length.
  */
 public final class KeyMetadataLengths {
-  /** The one version that there is. */
+  /** The only version. */
   static final int VERSION = 1;
 
   private static final int NONCE_AND_TAG = 28;
@@ -21,7 +21,7 @@ public final class KeyMetadataLengths {
 
   private KeyMetadataLengths() {}
 
-  /** The version of key metadata, its first byte; 0 when there is none. */
+  /** The version of key metadata, its first byte; 0 if it is empty. */
   static int version(ByteBuffer metadata) {
     return metadata.hasRemaining() ? metadata.get(metadata.position()) & 0xff : 0;
   }

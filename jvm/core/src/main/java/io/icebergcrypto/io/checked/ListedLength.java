@@ -3,7 +3,7 @@ package io.icebergcrypto.io.checked;
 import io.icebergcrypto.format.Ags1Layout;
 
 /**
- * How long an AES GCM stream is whose key metadata does not tell, as iceberg-rust leaves it. The
+ * How long an AES GCM stream is whose key metadata does not say, as iceberg-rust leaves it. The
  * manifest list or the manifest that lists the file is authenticated, and gives a length, too: in
  * bytes as they are stored, as the specification has it, or of the content, as iceberg-rust has it
  * for manifests. What lists a manifest list, the table's metadata, gives none.

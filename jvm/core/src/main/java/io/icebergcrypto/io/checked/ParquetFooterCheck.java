@@ -62,7 +62,7 @@ public final class ParquetFooterCheck {
    * @param stored the file as it is stored
    * @param length its length in bytes
    * @throws PlaintextException when its footer is not encrypted
-   * @throws NotSupportedException when its pages are not authenticated, or it is no Parquet file
+   * @throws NotSupportedException when its pages are not authenticated, or it is not a Parquet file
    */
   public static void check(String table, InputFile stored, long length) {
     ParquetFooterCheck check = new ParquetFooterCheck(table, stored.location(), length);
@@ -122,7 +122,7 @@ public final class ParquetFooterCheck {
         HINT);
   }
 
-  /** Copies the bytes from a position on that were read; gives how many. */
+  /** Copies the bytes from a position on that were read; returns how many. */
   private static int copy(
       long position, byte[] bytes, int offset, int count, long from, byte[] target, int at) {
     int there = (int) Math.min(target.length - at, position + count - from);
@@ -134,7 +134,7 @@ public final class ParquetFooterCheck {
     return there;
   }
 
-  /** Where the footer starts; 0 when the tail does not tell. */
+  /** Where the footer starts; 0 when the tail does not say. */
   private long footerStart() {
     int footer = ByteBuffer.wrap(tail).order(ByteOrder.LITTLE_ENDIAN).getInt();
     boolean encrypted = Arrays.equals(tail, 4, TAIL, ENCRYPTED, 0, 4);

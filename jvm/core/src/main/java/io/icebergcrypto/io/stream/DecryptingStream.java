@@ -118,8 +118,8 @@ public final class DecryptingStream extends SeekableInputStream implements Range
   }
 
   /**
-   * Reads a range, whatever the stream's position, which stays. The last block that was read is
-   * kept, so small ranges in one block read it once.
+   * Reads a range, regardless of the stream's position, which stays. The last block that was read
+   * is kept, so small ranges in one block read it once.
    *
    * @throws EOFException when the plaintext ends before
    */
@@ -179,7 +179,7 @@ public final class DecryptingStream extends SeekableInputStream implements Range
     stored.close();
   }
 
-  /** Copies bytes that are there; of no bytes, the block is checked all the same. */
+  /** Copies bytes that are there; of no bytes, the block is still checked. */
   private void copy(long from, byte[] target, int offset, int count, boolean byRange)
       throws IOException {
     long last = (from + Math.max(1, count) - 1) / BLOCK;

@@ -131,7 +131,7 @@ public final class EncryptingStream extends PositionOutputStream {
     }
 
     this.closed = true;
-    try (stored) { // whatever becomes of the last block
+    try (stored) { // closed even if the last block fails
       if (filled > 0 || blocks == 0) {
         writeBlock(block, 0, filled);
       }

@@ -106,7 +106,7 @@ public record AwsConfig(
     return new AwsKeys(this);
   }
 
-  /** Whether the key is symmetric: with RSA and SM2 anybody with the public half wraps. */
+  /** Whether the key is symmetric: with RSA and SM2 anyone with the public half wraps. */
   @Override
   public boolean authenticatesWrapping() {
     return algorithm.equals(SYMMETRIC);

@@ -70,7 +70,8 @@ final class AwsKeys implements MasterKeys {
   /**
    * Refuses profiles that others may write: they choose the login, and programs that the SDK runs.
    *
-   * @throws InvalidConfigurationException when others than its owner may write one of the files
+   * @throws InvalidConfigurationException when users other than its owner may write one of the
+   *     files
    */
   private static void requireUnwritableProfiles() {
     requireUnwritable(ProfileFileLocation.configurationFilePath(), "AWS_CONFIG_FILE");
@@ -98,7 +99,7 @@ final class AwsKeys implements MasterKeys {
   private ByteBuffer call(Supplier<ByteBuffer> operation, String what, String keyId) {
     SecretSource.requireUnwritable("AWS_WEB_IDENTITY_TOKEN_FILE");
     SecretSource.requireUnwritable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-    if (!config.hasCredentialsProvider()) { // whatever that one reads is its own business
+    if (!config.hasCredentialsProvider()) { // what that one reads is up to it
       requireUnwritableProfiles();
     }
 

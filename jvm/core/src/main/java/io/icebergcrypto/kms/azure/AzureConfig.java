@@ -90,7 +90,7 @@ public record AzureConfig(
     return new AzureKeys(this);
   }
 
-  /** Whether it is AES key wrap: with RSA anybody with the public half wraps. */
+  /** Whether it is AES key wrap: with RSA anyone with the public half wraps. */
   @Override
   public boolean authenticatesWrapping() {
     return wrapsWithAes();

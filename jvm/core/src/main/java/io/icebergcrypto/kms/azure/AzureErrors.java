@@ -16,7 +16,7 @@ import java.util.stream.Stream;
 
 /**
  * What a vault's refusals mean. They are JSON: {@code {"error": {"code", "message", "innererror":
- * {"code"}}}}; the inner code is the one that tells (Azure's "Azure Key Vault REST API Error
+ * {"code"}}}}; the inner code is the one that counts (Azure's "Azure Key Vault REST API Error
  * Codes").
  *
  * @param config the vault
@@ -133,7 +133,7 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
   /** The error for an answer that no vault gives. */
   IcebergCryptoException notVault(int http) {
     return new InvalidConfigurationException(
-        problem("answers for", "HTTP " + http + " that is no answer of Key Vault's"),
+        problem("answers for", "HTTP " + http + " that is not an answer of Key Vault's"),
         "Check encryption.kms.azure.vault-url, and any proxy on the way there.");
   }
 

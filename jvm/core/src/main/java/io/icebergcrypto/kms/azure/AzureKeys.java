@@ -88,7 +88,7 @@ final class AzureKeys implements MasterKeys {
     if (by.isPinned() && !by.version().equalsIgnoreCase(version)) {
       throw new BadWrappedKeyException(
           String.format(
-              "%s: a key that is to be unwrapped with key '%s' was wrapped by its version %s",
+              "%s: a key to be unwrapped with key '%s' was wrapped by its version %s",
               config, by.given(), version),
           "Name that version, or the key without a version, as the table's key id.");
     }

@@ -108,7 +108,7 @@ final class AzureLogin {
    */
   private void forgetWhatWasReplaced() {
     if (!config.credential().isEmpty()) {
-      return; // whatever it reads is its own business
+      return; // what it reads is up to it
     }
 
     SecretSource.requireUnwritable("AZURE_FEDERATED_TOKEN_FILE");
@@ -124,7 +124,7 @@ final class AzureLogin {
 
   /**
    * A token in place of one that the vault refused. Azure's libraries keep tokens too: only a new
-   * credential asks anew.
+   * credential asks again.
    *
    * @return the refused one when there is no other
    */
@@ -141,7 +141,10 @@ final class AzureLogin {
         });
   }
 
-  /** One login at a time; who waits for another's can be interrupted when its own time is over. */
+  /**
+   * One login at a time; a thread that waits for another's can be interrupted when its own time is
+   * over.
+   */
   private String alone(String keyId, Supplier<String> work) {
     try {
       turn.lockInterruptibly();
@@ -326,7 +329,7 @@ final class AzureLogin {
         || e instanceof TimeoutException;
   }
 
-  /** Entra's own error line, or the first line of whatever else it is. */
+  /** Entra's own error line, or the first line of any other text. */
   private static String entraError(String text) {
     Matcher known = ENTRA_ERROR.matcher(text);
     String line = known.find() ? known.group() : text.lines().findFirst().orElse("");

@@ -11,7 +11,7 @@ import java.util.Set;
 
 /**
  * Searches for a key's version that an unavailable vault, or the end of a call's time, has cut
- * short: the next attempt goes on there. Otherwise a search that takes longer than one call may
+ * short: the next attempt continues there. Otherwise a search that takes longer than one call may
  * would start over each time and never reach the older versions.
  */
 final class AzureSearches {

@@ -170,7 +170,7 @@ final class AzureVault {
     }
   }
 
-  /** Asks with a token, and once more with a new one where the vault does not accept the first. */
+  /** Asks with a token, and again with a new one where the vault does not accept the first. */
   private JsonObject ask(URI uri, JsonObject body, AzureErrors errors) {
     String keyId = errors.key().given();
     String token = login.token(keyId);

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Finds the version of a key that unwraps a blob. What Azure's wrapkey gives does not tell which
+ * Finds the version of a key that unwraps a blob. What Azure's wrapkey gives does not say which
  * version wrapped it, and Iceberg's own client does not keep it: it asks the current version, and
  * after a rotation the table is unreadable.
  *
@@ -116,7 +116,7 @@ final class AzureVersionSearch {
         throw e;
       }
 
-      refusals.add(e); // remembered of a key that was deleted and made anew
+      refusals.add(e); // remembered of a key that was deleted and made again
     }
 
     return null;

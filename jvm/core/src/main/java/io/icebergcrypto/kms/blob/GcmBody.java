@@ -64,7 +64,7 @@ public final class GcmBody {
     WrappedKey parsed = WrappedKey.parse(wrapped, kms, keyId);
     if (parsed.keyVersion() == 0 || !isLongEnough(parsed.body().length)) {
       throw new BadWrappedKeyException(
-          String.format("A %s is none that %s wrapped under '%s'", parsed, where, keyId),
+          String.format("A %s was not wrapped by %s under '%s'", parsed, where, keyId),
           "The table's metadata was changed or cut off: restore it.");
     }
 

@@ -24,7 +24,7 @@ public final class KeyVersions {
    * The newest version of a key among the entries of a store. Versions need not be without gaps: an
    * old one may have been destroyed.
    *
-   * @return 0 when there is none
+   * @return 0 if it has none
    */
   public static int newest(String keyId, Collection<String> entries) {
     int newest = 0;

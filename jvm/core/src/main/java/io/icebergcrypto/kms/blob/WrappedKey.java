@@ -17,7 +17,7 @@ import java.util.OptionalInt;
  * (1) | KMS's name (ASCII) | master key's version (4, big endian) | body.
  *
  * @param kms the KMS's type, as in {@code encryption.kms-type}
- * @param keyVersion the version of the master key, from 1; 0 when the KMS does not tell it
+ * @param keyVersion the version of the master key, from 1; 0 when the KMS does not say it
  * @param body what the KMS made
  */
 public record WrappedKey(String kms, int keyVersion, byte[] body) {
@@ -60,7 +60,7 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
    * @param blob stays as it is
    * @param kms the KMS that is asked to unwrap it
    * @param keyId the master key's id, for the error
-   * @throws BadWrappedKeyException when another KMS wrapped it, or it is no wrapped key
+   * @throws BadWrappedKeyException when another KMS wrapped it, or it is not a wrapped key
    * @throws NotSupportedException when a later version of this project wrapped it
    */
   public static WrappedKey parse(ByteBuffer blob, String kms, String keyId) {
@@ -138,7 +138,7 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
   /**
    * The version of the master key that a blob's header names.
    *
-   * @return empty when the blob does not tell
+   * @return empty when the blob does not say
    */
   public static OptionalInt versionOf(ByteBuffer blob, String keyId) {
     Optional<String> kms = kmsOf(blob, keyId);

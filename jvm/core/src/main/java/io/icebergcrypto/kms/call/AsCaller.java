@@ -33,8 +33,8 @@ public final class AsCaller {
   private AsCaller() {}
 
   /**
-   * Begins work before anybody needs it, on threads that are there for that, unless as much is
-   * under way as there are threads: then nothing is done.
+   * Begins work before anyone needs it, on threads that are there for that, unless as much is under
+   * way as there are threads: then nothing is done.
    */
   public static void ahead(Runnable work) {
     AHEAD.execute(bound(work));

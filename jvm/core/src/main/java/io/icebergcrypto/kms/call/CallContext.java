@@ -8,7 +8,7 @@ import java.util.function.Supplier;
 import java.util.regex.Pattern;
 
 /**
- * Who asks a KMS, and for which table, for the KMS's log and this program's. It belongs to a
+ * The caller of a KMS, and for which table, for the KMS's log and this program's. It belongs to a
  * thread, as Iceberg's KeyManagementClient has no parameter for it. Names are only shown: no key is
  * bound to them, so that a table that is renamed, or used by another catalog or application, stays
  * readable. A table's UUID stays: keys are bound to it where the user chose so ({@code
@@ -113,7 +113,7 @@ public final class CallContext {
     String uuid = tableUuid();
     if (uuid == null) {
       throw new InvalidConfigurationException(
-          String.format("%s asks for the table's UUID, and the caller did not tell it", setting),
+          String.format("%s asks for the table's UUID, and the caller did not pass it", setting),
           "Nothing was asked of the KMS. Only this project's catalogs tell a KMS client which table"
               + " a key is for: use the table through one of them.");
     }

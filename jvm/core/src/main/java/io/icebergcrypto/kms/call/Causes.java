@@ -42,7 +42,7 @@ public final class Causes {
 
   /**
    * Whether a connection failed because of the server's certificate, which no further attempt
-   * mends. A handshake also fails when the server goes away in the middle of it.
+   * fixes. A handshake also fails when the server goes away in the middle of it.
    */
   public static boolean isUntrusted(Throwable error) {
     return any(

@@ -18,9 +18,9 @@ import java.util.function.Supplier;
  * Unwrapped keys in memory, for a limited time each. Threads that ask for one key at the same time
  * share one call; callers get copies.
  *
- * <p>Every read of an entry checks the clock, so no key is answered after its time, whatever else
- * happens. The bytes of those whose time is over are overwritten by the next use of the cache, by a
- * timer where there is none, and when the cache is closed.
+ * <p>Every read of an entry checks the clock, so no key is returned after its time in any case. The
+ * bytes of those whose time is over are overwritten by the next use of the cache, by a timer if it
+ * is not used, and when the cache is closed.
  */
 public final class KeyCache {
   /**
@@ -143,13 +143,13 @@ public final class KeyCache {
       unwrapped = copyOf(load.get());
     } catch (Throwable e) {
       entries.remove(entry.key, entry);
-      // a cancelled task says nothing of the key: who waits for it asks again
+      // a cancelled task says nothing of the key: a caller that waits for it asks again
       entry.unwrapped.completeExceptionally(
           Thread.currentThread().isInterrupted() ? new CancellationException() : e);
       throw e;
     }
 
-    // the answer is copied before anybody could wipe the entry
+    // the answer is copied before anyone could wipe the entry
     ByteBuffer answer = ByteBuffer.wrap(unwrapped.clone());
     entry.endsNanos = end();
     entry.unwrapped.complete(unwrapped);

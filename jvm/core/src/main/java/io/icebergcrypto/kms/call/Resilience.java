@@ -55,7 +55,7 @@ public final class Resilience {
     /**
      * Reads the properties.
      *
-     * @throws InvalidConfigurationException when one is no number, or too small
+     * @throws InvalidConfigurationException when one is not a number, or too small
      */
     public static Limits of(Map<String, String> properties) {
       PropertyReader reader = new PropertyReader(properties);
@@ -226,7 +226,7 @@ public final class Resilience {
     return builder.build();
   }
 
-  /** Whether to try again. Not for a thread that somebody else interrupted: its task is over. */
+  /** Whether to try again. Not for a thread that was interrupted from outside: its task is over. */
   private static boolean isTransient(Throwable failure) {
     return failure instanceof TimeoutExceededException
         || (failure instanceof KmsUnavailableException && !Thread.currentThread().isInterrupted());

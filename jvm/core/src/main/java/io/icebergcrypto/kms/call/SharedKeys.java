@@ -23,7 +23,7 @@ public final class SharedKeys {
   private static final Cleaner CLEANER =
       Cleaner.create(new DaemonThreads("iceberg-crypto-kms-cleaner"));
 
-  /** Who may share. */
+  /** What must be equal to share. */
   private record Terms(KmsConfig config, List<String> secrets, Optional<Object> user) {}
 
   private final Terms terms;
@@ -57,7 +57,7 @@ public final class SharedKeys {
   }
 
   /**
-   * Takes hold of the way that a configuration describes; it is opened when there is none.
+   * Takes hold of the way that a configuration describes, which is opened if it does not exist.
    *
    * @param holder gives it up when it is garbage, if it did not before
    */

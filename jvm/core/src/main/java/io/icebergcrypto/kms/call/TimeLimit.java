@@ -39,7 +39,7 @@ public record TimeLimit(long ms) implements Serializable {
   /**
    * Waits for an answer.
    *
-   * @param problem what to say when there is none, such as "Vault at x did not answer"
+   * @param problem what to say when there is no answer, such as "Vault at x did not answer"
    * @throws KmsUnavailableException when it does not come in time, or this thread is interrupted
    * @throws ExecutionException what the call threw
    */

@@ -29,7 +29,7 @@ public interface UnwrapsAgain extends KeyManagementClient {
   }
 
   /**
-   * Forgets a key, asks the KMS for it once more, and remembers that answer.
+   * Forgets a key, asks the KMS for it again, and remembers that answer.
    *
    * @throws io.icebergcrypto.IcebergCryptoException the KMS's own typed error
    */
@@ -46,7 +46,7 @@ public interface UnwrapsAgain extends KeyManagementClient {
   }
 
   /**
-   * Unwraps a key; an answer that does not fit is asked for once more, past the cache.
+   * Unwraps a key; an answer that does not fit is asked for again, past the cache.
    *
    * @return the last answer, which may not fit either
    * @throws io.icebergcrypto.IcebergCryptoException the KMS's own typed error

@@ -33,7 +33,7 @@ public final class HttpsAddress {
 
       return uri.getHost() == null ? "names no host" : null;
     } catch (URISyntaxException e) {
-      return "is no URL";
+      return "is not a URL";
     }
   }
 

@@ -28,8 +28,8 @@ public final class KmsProperties {
   public static final String KMS_IMPL = CatalogProperties.ENCRYPTION_KMS_IMPL;
 
   /**
-   * Whether only who may use a master key can wrap with it, said by the user for a client that does
-   * not say so itself.
+   * Whether only those who may use a master key can wrap with it, said by the user for a client
+   * that does not say so itself.
    */
   public static final String AUTHENTICATED_WRAPPING = "encryption.kms.authenticated-wrapping";
 
@@ -77,7 +77,7 @@ public final class KmsProperties {
 
   /**
    * The names below {@code encryption.kms.} that mean something to each of this project's clients.
-   * Any other is refused: the default would be in force in its place, in silence.
+   * Any other is refused: the default would be in force in its place, silently.
    */
   private static final List<String> OF_ALL =
       List.of(

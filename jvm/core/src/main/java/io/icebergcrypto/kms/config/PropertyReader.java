@@ -195,7 +195,7 @@ public final class PropertyReader {
   public void refuseSecret(String property, String useInstead) {
     if (properties.containsKey(property)) {
       throw new InvalidConfigurationException(
-          "Property " + property + " would show a secret to whoever sees the session",
+          "Property " + property + " would show a secret to anyone who can see the session",
           "Put it into an environment variable or a file, and name that with " + useInstead + ".");
     }
   }

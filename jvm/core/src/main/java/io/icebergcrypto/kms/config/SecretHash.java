@@ -8,7 +8,7 @@ import javax.crypto.spec.SecretKeySpec;
 
 /**
  * Tells secrets apart without keeping them: HMAC-SHA256 under a random key of this process, so that
- * a heap dump shows no secret. Whoever has the whole memory can still try all short ones.
+ * a heap dump shows no secret. Anyone who has the whole memory can still try all short ones.
  */
 public final class SecretHash {
   private static final String ALGORITHM = "HmacSHA256";

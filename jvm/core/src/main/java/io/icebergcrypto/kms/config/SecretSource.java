@@ -121,7 +121,7 @@ public final class SecretSource implements Serializable {
   /**
    * Reads the secret again, without the white space around it: a password, PIN or token.
    *
-   * @throws InvalidConfigurationException when there is none, it has more than one line, or others
+   * @throws InvalidConfigurationException when it does not exist, has more than one line, or others
    *     than the owner may read or change the file
    * @throws AccessDeniedException when this user may not read the file
    */
@@ -278,13 +278,13 @@ public final class SecretSource implements Serializable {
   }
 
   /**
-   * Refuses a file that decides who logs in, or where, when others than its owner may write it.
-   * They may read it: there is no secret in it, or one that ends soon, as in the tokens that
+   * Refuses a file that decides who logs in, or where, when users other than its owner may write
+   * it. They may read it: there is no secret in it, or one that ends soon, as in the tokens that
    * Kubernetes projects into a container with mode 644. Links are followed.
    *
    * @param name what names the file: a property, a variable, another file
-   * @throws InvalidConfigurationException when others may write it; not when there is no such file:
-   *     whoever reads it explains that better
+   * @throws InvalidConfigurationException when others may write it; not when the file does not
+   *     exist: its reader explains that better
    */
   public static void requireUnwritable(Path file, String name) {
     PosixFileAttributes attributes;

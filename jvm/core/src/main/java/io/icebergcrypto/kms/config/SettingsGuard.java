@@ -6,9 +6,9 @@ import java.util.Map;
 
 /**
  * Decides whether a KMS client may be made of some settings. A client uses the credentials of its
- * process; where others than the process's owner give settings, as the users of a server of SQL do,
- * theirs could send these credentials, and new keys, to an address of their own. Found by the
- * service loader: an engine knows where settings come from.
+ * process; where users other than the process's owner give settings, as the users of a server of
+ * SQL do, theirs could send these credentials, and new keys, to an address of their own. Found by
+ * the service loader: an engine knows where settings come from.
  */
 public interface SettingsGuard {
   /**

@@ -49,7 +49,8 @@ final class GcpCredentials {
   private static final Duration ENOUGH = Duration.ofMinutes(4);
 
   /**
-   * What makes a credentials file a secret. An external account's may have none of these members.
+   * What makes a credentials file a secret. An external account's may not have any of these
+   * members.
    */
   private static final List<String> SECRETS =
       List.of("private_key", "refresh_token", "client_secret");
@@ -165,7 +166,7 @@ final class GcpCredentials {
               ? known
               : new GcpErrors(config, keyId).login(source(), e.getCause());
       if (!(failure instanceof KmsUnavailableException)) {
-        this.login = null; // read anew the next time: it may have been mended by then
+        this.login = null; // read again the next time: it may have been fixed by then
       }
 
       throw failure;

@@ -73,7 +73,7 @@ record GcpErrors(GcpConfig config, String keyId) {
           new InvalidConfigurationException(
               problem(
                   String.format("answers HTTP %d for", http),
-                  status.isEmpty() ? "that is no answer of Cloud KMS" : status + " " + message),
+                  status.isEmpty() ? "that is not an answer of Cloud KMS" : status + " " + message),
               "Check encryption.kms.gcp.endpoint, and any proxy on the way there.");
     };
   }
@@ -145,7 +145,7 @@ record GcpErrors(GcpConfig config, String keyId) {
     return String.format("%s %s key '%s': %s", config, what, keyId, said).strip();
   }
 
-  /** The reason of a google.rpc.ErrorInfo among the details; empty when there is none. */
+  /** The reason of a google.rpc.ErrorInfo among the details; empty if it has none. */
   private static String reason(JsonObject error) {
     if (error.get("details") instanceof JsonArray details) {
       for (JsonElement detail : details) {

@@ -78,7 +78,7 @@ final class GcpKeys implements MasterKeys {
     URI uri = URI.create(config.endpoint() + "/v1/" + resource + ":" + verb);
     JsonHttp.Answer answer = http.ask(keyId, uri, credentials.headers(uri, keyId), body);
     if (answer.status() == 401) {
-      // the token was revoked, or expired earlier than it said: once more with a new one
+      // the token was revoked, or expired earlier than it said: again with a new one
       answer = http.ask(keyId, uri, credentials.renewedHeaders(uri, keyId), body);
     }
 

@@ -16,7 +16,7 @@ import java.util.regex.Pattern;
  * data key (1) | encrypted data key (16, 24 or 32).
  *
  * @param version of the key: what is behind {@code @} in its name, such as {@code 0}
- * @param iv as the KMS tells it; the counter of AES/CTR is derived from it
+ * @param iv as the KMS returns it; the counter of AES/CTR is derived from it
  * @param material the data key, encrypted
  */
 record EncryptedKey(String version, byte[] iv, byte[] material) {
@@ -44,7 +44,7 @@ record EncryptedKey(String version, byte[] iv, byte[] material) {
   /**
    * Reads one from where {@link #encode} wrote it, and no further.
    *
-   * @return empty when there is none that such a key could have
+   * @return empty when it is not one that such a key could have
    * @throws java.nio.BufferUnderflowException when it is cut off
    */
   static Optional<EncryptedKey> read(ByteBuffer from) {

@@ -16,7 +16,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * Where a Hadoop KMS is, and who asks it. It holds no secret, so it may travel.
+ * Where a Hadoop KMS is, and as which user it is asked. It holds no secret, so it may travel.
  *
  * @param uri as in Hadoop's {@code hadoop.security.key.provider.path}
  * @param user the name that simple authentication tells; null: the login of the process
@@ -125,7 +125,7 @@ public record HadoopConfig(String uri, String user, String caFile, TimeLimit tim
     return new HadoopKeys(this);
   }
 
-  /** Who asks, for errors. */
+  /** The user that asks, for errors. */
   String login() {
     return user == null ? "the login of this process" : "user '" + user + "'";
   }

@@ -35,7 +35,7 @@ final class HadoopHttp {
    * @param operation what the KMS's access control lists call it
    * @param path behind {@code v1/}, with a query
    * @param body null: by GET
-   * @throws IcebergCryptoException when the answer is none of 200
+   * @throws IcebergCryptoException when the answer's status is not 200
    */
   JsonObject ask(String operation, String keyId, String path, JsonObject body) {
     int asked = current.get();
@@ -52,7 +52,7 @@ final class HadoopHttp {
     }
   }
 
-  /** The error for an answer of 200 that no Hadoop KMS gives. */
+  /** The error for an answer of 200 that no Hadoop KMS returns. */
   IcebergCryptoException noHadoopKms(String operation, String keyId) {
     return errors.of(new JsonHttp.Answer(200, new JsonObject(), Map.of()), operation, keyId);
   }

@@ -21,7 +21,7 @@ import javax.crypto.spec.SecretKeySpec;
  * under that data key. AES-GCM authenticates all before its ciphertext, and the key's id.
  *
  * <p>The data key itself is not given to Iceberg as a generated KEK: it is encrypted without
- * authentication, so whoever can change metadata and knows one KEK could make another of their
+ * authentication, so anyone who can change metadata and knows one KEK could make another of their
  * choice; and its length is that of the KMS's key, not the one that the table asks for.
  */
 final class HadoopKeys implements MasterKeys {
@@ -103,7 +103,7 @@ final class HadoopKeys implements MasterKeys {
     }
 
     throw new BadWrappedKeyException(
-        String.format("A %s is none that %s wrapped under '%s'", wrapped, config, keyId),
+        String.format("A %s was not wrapped by %s under '%s'", wrapped, config, keyId),
         "Another key wrapped it, or the table's metadata was changed or cut off: restore it.");
   }
 

@@ -52,7 +52,7 @@ public final class HeaderValues {
 
   /**
    * Whether an error is that of an HTTP client which refuses a header's value: java.net.http's and
-   * HttpURLConnection's quote it, and so it must be neither told nor anybody's cause.
+   * HttpURLConnection's quote it, and so it must be neither told nor anyone's cause.
    */
   public static boolean areQuotedBy(Throwable failure) {
     return Causes.any(

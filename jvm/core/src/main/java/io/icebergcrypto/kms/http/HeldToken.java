@@ -76,7 +76,7 @@ public final class HeldToken<T> {
       }
 
       LOG.warn(
-          "{}: no new token, so that of before stays in use until {}: {}",
+          "{}: no new token, so the previous one stays in use until {}: {}",
           login,
           now.ends(),
           e.problem());

@@ -249,7 +249,7 @@ public final class JsonHttp {
   /**
    * The JSON object that a body is, or a list of it alone; an empty one when it is neither.
    *
-   * @param body null: there is none, as in what Java makes of a proxy's refusal
+   * @param body null: it has none, as in what Java makes of a proxy's refusal
    */
   public static JsonObject object(String body) {
     try {

@@ -19,7 +19,7 @@ public final class Proxies {
 
   private Proxies() {}
 
-  /** The HTTP proxy that Java's properties name for an address; empty: there is none. */
+  /** The HTTP proxy that Java's properties name for an address; empty if there is no proxy. */
   public static Optional<InetSocketAddress> before(URI address) {
     ProxySelector selector = ProxySelector.getDefault();
     return selector == null

@@ -65,8 +65,8 @@ final class KeystoreFile {
   /**
    * Reads a keystore.
    *
-   * @throws InvalidConfigurationException when there is no such file, others than its owner may
-   *     read or change it, it is no PKCS12 file, or there is no password
+   * @throws InvalidConfigurationException when there is no such file, users other than its owner
+   *     may read or change it, it is not a PKCS12 file, or there is no password
    * @throws AccessDeniedException when this user may not read the file
    * @throws LoginFailedException when the password is wrong
    * @throws KmsUnavailableException when the file system fails
@@ -107,7 +107,7 @@ final class KeystoreFile {
   /**
    * Whether the file is still what was read: one look at its attributes.
    *
-   * @throws InvalidConfigurationException when the file is not there any more
+   * @throws InvalidConfigurationException when the file is no longer there
    * @throws KmsUnavailableException when the file system fails
    */
   boolean isCurrent() {
@@ -118,7 +118,7 @@ final class KeystoreFile {
     }
   }
 
-  /** The newest version of a key; 0 when there is none. */
+  /** The newest version of a key; 0 if it does not exist. */
   int newest(String keyId) {
     return KeyVersions.newest(inPkcs12(keyId), entries);
   }
@@ -131,7 +131,7 @@ final class KeystoreFile {
   /**
    * A version of a key.
    *
-   * @throws InvalidConfigurationException when it is no AES key
+   * @throws InvalidConfigurationException when it is not an AES key
    * @throws AccessDeniedException when it has a password of its own
    */
   SecretKey key(String keyId, int version) {

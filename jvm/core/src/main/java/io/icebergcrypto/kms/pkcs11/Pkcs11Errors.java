@@ -62,7 +62,7 @@ final class Pkcs11Errors {
         || answer(error).equals("CKR_TOKEN_NOT_PRESENT");
   }
 
-  /** Whether a new session and login may mend it. */
+  /** Whether a new session and login may fix it. */
   static boolean isEnded(Throwable error) {
     // a provider that was made while the token was not ready knows no mechanisms
     if (Causes.any(
@@ -188,7 +188,7 @@ final class Pkcs11Errors {
     return cause instanceof IOException && cause.getCause() == null;
   }
 
-  /** The token's answer, as CKR_NAME or, if vendor-defined, 0x...; empty when there is none. */
+  /** The token's answer, as CKR_NAME or, if vendor-defined, 0x...; empty if it has none. */
   private static String answer(Throwable error) {
     return Causes.of(error)
         .filter(cause -> cause.getClass().getName().endsWith(".PKCS11Exception"))

@@ -26,7 +26,7 @@ import javax.crypto.AEADBadTagException;
  * the later ones. The newest that was seen wraps; labels are listed again every {@value
  * #LOOK_SECONDS} seconds. The one that the header names unwraps.
  *
- * <p>A session that the token has ended (the HSM was restarted, somebody in this process logged
+ * <p>A session that the token has ended (the HSM was restarted, other code in this process logged
  * out) is replaced by one new login, and the call made again. The token stays logged in when this
  * is closed: others of the process may use it.
  */
@@ -192,7 +192,7 @@ final class Pkcs11Keys implements MasterKeys {
       throws GeneralSecurityException, IOException {
     Pkcs11Session now = Pkcs11Token.at(place).lookAgain(session);
     if (now.isEmpty() && !renewed) {
-      throw new SessionEndedException("no key is to be seen", null);
+      throw new SessionEndedException("no key is visible", null);
     }
 
     return now;

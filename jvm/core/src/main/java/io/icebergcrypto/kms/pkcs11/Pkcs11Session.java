@@ -61,7 +61,7 @@ final class Pkcs11Session {
     return labels.isEmpty();
   }
 
-  /** The newest version of a key; 0 when there is none. */
+  /** The newest version of a key; 0 if it does not exist. */
   int newest(String keyId) {
     return KeyVersions.newest(keyId, labels);
   }
@@ -92,7 +92,7 @@ final class Pkcs11Session {
    * @param mode Cipher's
    * @param parameters the nonce and the tag's length
    * @param authenticated what is authenticated beside the data
-   * @throws InvalidConfigurationException when the key is no AES key, or not kept in the token
+   * @throws InvalidConfigurationException when the key is not an AES key, or not kept in the token
    */
   Cipher cipher(
       int mode, String keyId, int version, GCMParameterSpec parameters, byte[] authenticated)
@@ -112,7 +112,7 @@ final class Pkcs11Session {
 
     Key key = keys.getKey(label, null);
     if (key == null && !keys.isCertificateEntry(label)) {
-      throw new SessionEndedException("key '" + label + "' is not to be seen any more", null);
+      throw new SessionEndedException("key '" + label + "' is no longer visible", null);
     }
 
     if (!(key instanceof SecretKey secret) || !key.getAlgorithm().equals("AES")) {

@@ -60,7 +60,7 @@ final class Pkcs11Slots {
       Matcher all = ALL_SLOTS.matcher(shown);
       if (!all.find()) {
         throw failure.isEmpty()
-            ? new ProviderException("this Java does not tell the slots of a PKCS#11 library")
+            ? new ProviderException("this Java does not list the slots of a PKCS#11 library")
             : failure.get(0);
       }
 

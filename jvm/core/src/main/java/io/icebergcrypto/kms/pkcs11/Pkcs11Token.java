@@ -84,7 +84,7 @@ final class Pkcs11Token {
   }
 
   /**
-   * A session instead of one that has ended. Whoever comes first makes it, the others get it.
+   * A session instead of one that has ended. The first caller makes it, the others get it.
    *
    * @param doing what it is for, for an error
    * @throws IcebergCryptoException when the token cannot be used
@@ -116,7 +116,7 @@ final class Pkcs11Token {
     try {
       long slot = place.slot() != null ? place.slot() : slotOfLabel(doing);
       Pkcs11Pins known = Pkcs11Pins.of(place.library(), slot);
-      // one login at a time, by whatever name the token goes
+      // one login at a time, under any name of the token
       synchronized (known) {
         this.pins = known;
         this.session = login(slot, pin, known, source, doing);

@@ -56,8 +56,8 @@ record ClientCertificate(String file, SecretSource key) implements Serializable 
   /**
    * Reads both files.
    *
-   * @throws InvalidConfigurationException when one cannot be read, or others than its owner may
-   *     read or change the key's
+   * @throws InvalidConfigurationException when one cannot be read, or users other than its owner
+   *     may read or change the key's
    */
   Pem read() {
     try {

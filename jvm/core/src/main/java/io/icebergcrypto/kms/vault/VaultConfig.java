@@ -55,7 +55,7 @@ public record VaultConfig(
   static final String TOKEN_ENV = "encryption.kms.vault.token-env";
   static final String TOKEN_FILE = "encryption.kms.vault.token-file";
 
-  /** Who else writes the token's file, and would open it again. */
+  /** What else writes the token's file, and would open it again. */
   private static final String AGENT =
       ". Vault Agent's file sink makes it 0640 at each login: set mode = 0600 in the sink, with"
           + " Spark's user as its owner.";
@@ -149,7 +149,7 @@ public record VaultConfig(
     return new VaultKeys(this);
   }
 
-  /** A token is renewed for as long as somebody holds it, and would be lost. */
+  /** A token is renewed for as long as it is held, and would be lost. */
   @Override
   public boolean mayCloseWhenIdle() {
     return false;

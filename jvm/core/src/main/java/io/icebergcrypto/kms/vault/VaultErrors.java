@@ -115,7 +115,7 @@ final class VaultErrors {
             "Look at the key: vault read " + path + ".");
   }
 
-  /** The error for a key that is not there, whatever the answer said. */
+  /** The error for a key that does not exist, regardless of the answer. */
   KeyNotFoundException keyNotFound(String keyId) {
     return new KeyNotFoundException(
         String.format("%s has no key '%s'", config, keyId),

@@ -201,7 +201,7 @@ final class VaultHttp {
         throw e;
       }
 
-      LOG.warn("{}: the certificates of before stay in use: {}", config, e.problem());
+      LOG.warn("{}: the previous certificates stay in use: {}", config, e.problem());
       return now.http();
     }
 

@@ -145,7 +145,7 @@ final class VaultKeys implements MasterKeys {
     }
   }
 
-  /** Asks, and once more when there is another token than the one that Vault refused. */
+  /** Asks, and again when there is another token than the one that Vault refused. */
   private JsonHttp.Answer ask(String operation, String keyId, JsonObject request) {
     String token = login.token();
     JsonHttp.Answer answer = http.post(path(operation, keyId), token, request);
@@ -303,7 +303,7 @@ final class VaultKeys implements MasterKeys {
       throw new NotSupportedException(
           String.format(
               "A key wrapped under '%s' by %s is Vault's bare ciphertext, without this project's"
-                  + " header: whoever has this transit key encrypt data of theirs can make one",
+                  + " header: anyone who can encrypt data with this transit key can make one",
               keyId, config),
           String.format(
               "If another client writes the table, and nothing but Iceberg tables uses this transit"
@@ -317,8 +317,8 @@ final class VaultKeys implements MasterKeys {
     if (!parsed.matches() || !isCanonical(parsed.group(2))) {
       throw new BadWrappedKeyException(
           String.format(
-              "A key wrapped under '%s' by %s is damaged: it starts as Vault's ciphertext, and is"
-                  + " none",
+              "A key wrapped under '%s' by %s is damaged: it starts as Vault's ciphertext, but"
+                  + " is not valid",
               keyId, config),
           "The table's metadata was changed or damaged: restore it.");
     }

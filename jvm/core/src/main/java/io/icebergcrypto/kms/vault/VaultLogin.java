@@ -123,7 +123,8 @@ final class VaultLogin {
     if (config.auth() == null) {
       Optional<String> there = config.token().readIfThere();
       if (there.isEmpty() && now != null && !now.ended()) {
-        LOG.warn("{}: the {} is not there, so that of before stays in use", config, config.login());
+        LOG.warn(
+            "{}: the {} is not there, so the previous one stays in use", config, config.login());
         return now.token();
       }
 
@@ -139,7 +140,7 @@ final class VaultLogin {
    * no good: each leaves a token in Vault and may use up an AppRole's secret id.
    *
    * @param refused the token
-   * @param dead whether Vault said that it is no token any more; when not, the token may be good
+   * @param dead whether Vault said that it is no longer a token; when not, the token may be good
    *     and its policies the reason
    * @return true when {@link #token()} now gives another one
    */
@@ -214,7 +215,8 @@ final class VaultLogin {
       }
 
       if (now != null && !now.ended() && isNoToken(answer) && isGood(now.token(), null)) {
-        LOG.warn("{}: the {} is none, so that of before stays in use", config, config.login());
+        LOG.warn(
+            "{}: the {} is not valid, so the previous one stays in use", config, config.login());
         return now.token(); // half of a token, which is still being written, is read again
       }
 

@@ -117,7 +117,7 @@ public final class CopyLog {
     groups.addAll(all);
   }
 
-  /** Says, before the first file is copied, that there are copies to be kept. */
+  /** Records, before the first file is copied, that there are copies to be kept. */
   public void begin() {
     folder.begin();
   }
@@ -202,7 +202,7 @@ public final class CopyLog {
         .forEach(
             (number, text) -> {
               if (number == next) {
-                this.next = number + 1; // the first that is free, whatever others are there
+                this.next = number + 1; // the first that is free, regardless of others
               }
 
               Header header = text == null ? null : parsed(folder.header(number), text);
@@ -242,10 +242,11 @@ public final class CopyLog {
                     "%s says that its encryption with key '%s' has begun, and now it is to be '%s'",
                     path, keyThen, keyId),
                 String.format(
-                    "Nothing was changed. Whoever may write there can have written that: use no key"
-                        + " because it is named there. If you know that you have begun with another"
-                        + " key, call encrypt_table with that one; rotate_master_key changes it"
-                        + " afterwards. If not, delete the folder %s, which begins anew.",
+                    "Nothing was changed. Anyone who can write there may have written that: do"
+                        + " not use a key because it is named there. If you know that you have"
+                        + " begun with another key, call encrypt_table with that one;"
+                        + " rotate_master_key changes it afterwards. If not, delete the folder"
+                        + " %s, to start over.",
                     folder.path()))
             .inTable(tableName);
       }

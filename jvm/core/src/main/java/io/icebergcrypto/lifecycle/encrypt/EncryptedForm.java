@@ -33,7 +33,7 @@ public final class EncryptedForm {
     builder.setProperties(properties(base.properties(), keyId));
     keys.forEach(builder::addEncryptionKey);
     builder.removeSnapshots(base.snapshots().stream().map(Snapshot::snapshotId).toList());
-    // also those of snapshots that are not there any more
+    // also those of snapshots that are no longer there
     base.statisticsFiles().forEach(file -> builder.removeStatistics(file.snapshotId()));
     base.partitionStatisticsFiles()
         .forEach(file -> builder.removePartitionStatistics(file.snapshotId()));

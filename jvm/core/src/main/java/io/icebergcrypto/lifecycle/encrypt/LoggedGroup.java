@@ -41,7 +41,7 @@ public record LoggedGroup(
 
   /**
    * Whether the new files have all that another schema reads in the old ones: each of its columns,
-   * unless that came later, in a type that is no wider.
+   * unless that came later, in a type that is not wider.
    *
    * @param written the schema that they were written with
    */

@@ -15,7 +15,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 
-/** A plaintext table that is to be encrypted, as the catalog behind has it, and the key for it. */
+/** A plaintext table to be encrypted, as the catalog behind has it, and the key for it. */
 public record PlaintextTable(
     EncryptedCatalog catalog, TableIdentifier identifier, BaseTable table, String keyId) {
 

@@ -18,7 +18,7 @@ public record Unit(long high, long low) {
   private static final int BYTES = 16;
 
   /**
-   * The unit of a file that is to be read.
+   * The unit of a file to be read.
    *
    * @param occurrence how often a version has listed the same file before: it may do so twice
    */

@@ -35,7 +35,7 @@ public record Version(long snapshotId, int schemaId) {
     if (versions.values().stream().distinct().count() > MAX) {
       throw new NotSupportedException(
               String.format("it has more than %d different branches and tags", MAX),
-              "Nothing was changed. Drop those that nobody needs any more, and call this again.")
+              "Nothing was changed. Drop those that are no longer needed, and call this again.")
           .inTable(tableName);
     }
 

@@ -41,8 +41,8 @@ import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.io.CloseableIterable;
 
 /**
- * Writes manifests of the current snapshot anew, so that their key metadata and that of the streams
- * in them (Avro, Puffin) gives the files' lengths. Everything else of an entry stays: row ids, the
+ * Rewrites manifests of the current snapshot, so that their key metadata and that of the streams in
+ * them (Avro, Puffin) gives the files' lengths. Everything else of an entry stays: row ids, the
  * snapshot that added the file, sequence numbers. Parquet finds a file's end by itself.
  */
 final class ManifestsWithLengths {
@@ -165,7 +165,7 @@ final class ManifestsWithLengths {
     return found;
   }
 
-  /** The snapshots that added the live files of a manifest, by path: its reader does not tell. */
+  /** The snapshots that added the live files of a manifest, by path: its reader does not say. */
   private static Map<String, Long> addedBy(FileScanTask manifest) {
     Map<String, Long> found = new HashMap<>();
     try (CloseableIterable<StructLike> rows = manifest.asDataTask().rows()) {
@@ -235,7 +235,7 @@ final class ManifestsWithLengths {
               String.format(
                   "file %s has %d bytes, and its manifest gives %d",
                   file.location(), stored, file.fileSizeInBytes()),
-              "Verify the table, and see to that file; then call repair_table again.")
+              "Verify the table, and fix that file; then call repair_table again.")
           .inTable(table.name());
     }
 

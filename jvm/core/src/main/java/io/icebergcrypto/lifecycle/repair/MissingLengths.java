@@ -38,7 +38,7 @@ import org.apache.iceberg.io.SeekableInputStream;
  *
  * <p>The key of a manifest list is in the metadata, so it gets its length there, once the list was
  * read to its end. Keys of manifests are in lists, and those of data files in manifests: these are
- * written anew, see {@link ManifestsWithLengths}.
+ * rewritten, see {@link ManifestsWithLengths}.
  */
 final class MissingLengths {
   private final EncryptedCatalog catalog;
@@ -95,7 +95,7 @@ final class MissingLengths {
     }
   }
 
-  /** The key metadata of a snapshot's list; null: there is none, or another finding says why. */
+  /** The key metadata of a snapshot's list; null: it has none, or another finding says why. */
   private NativeEncryptionKeyMetadata key(Snapshot snapshot) {
     try {
       return snapshot.keyId() == null ? null : KeyedFile.decrypted(snapshot.keyId(), manager);
@@ -129,8 +129,8 @@ final class MissingLengths {
             "the key metadata of %s gives no length: iceberg-rust wrote that, or another client"
                 + " that records none",
             String.join(", and of ", what)),
-        "The lists are read to their ends, and get their lengths in the metadata; the manifests are"
-            + " written anew, in a snapshot that replaces the current one, as rewrite_manifests"
+        "The lists are read to their ends, and get their lengths in the metadata; the manifests"
+            + " are rewritten, in a snapshot that replaces the current one, as rewrite_manifests"
             + " would. Until that client records lengths, each of its commits does it again: repair"
             + " the table after it, or set the catalog property"
             + " encryption.files-without-length=accept.",

@@ -40,7 +40,7 @@ public record TableRepair(String table, List<Finding> findings) {
    * Looks at a table and, if that is wanted, repairs what can be repaired in one commit.
    *
    * @param confirm false: nothing is changed
-   * @throws NoSuchTableException when there is none
+   * @throws NoSuchTableException when it does not exist
    * @throws NotSupportedException when it is not encrypted, and never was
    * @throws IcebergCryptoException the refusal of the commit; nothing was changed
    */
@@ -51,7 +51,7 @@ public record TableRepair(String table, List<Finding> findings) {
     if (confirm && found.stream().anyMatch(Finding::repairable)) {
       List<Finding> before = found;
       try {
-        catalog.context().mend(identifier, metadata -> repaired(metadata, looked, before));
+        catalog.context().repair(identifier, metadata -> repaired(metadata, looked, before));
       } catch (CommitFailedException e) {
         throw overtaken(looked, e);
       }
@@ -98,7 +98,7 @@ public record TableRepair(String table, List<Finding> findings) {
         String.format(
             "encrypt_table has begun, and has not ended: what it has copied is in %s", log),
         String.format(
-            "If it does not run any more, call it again, with the same key: it goes on. %s. To give"
+            "If it no longer runs, call it again, with the same key: it continues. %s. To give"
                 + " it up, delete that folder. remove_orphan_files then deletes the copies; where"
                 + " other tables share the table's location, it deletes their files, too.",
             SqlNames.call("encrypt_table", table.name(), "key_id => '<master key id>'")));
@@ -136,7 +136,7 @@ public record TableRepair(String table, List<Finding> findings) {
     return all;
   }
 
-  /** Whether nothing is wrong (any more). */
+  /** Whether nothing is wrong, or nothing is left wrong. */
   public boolean ok() {
     return findings.stream().allMatch(Finding::repaired);
   }

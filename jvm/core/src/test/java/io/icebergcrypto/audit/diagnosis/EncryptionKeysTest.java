@@ -167,7 +167,7 @@ class EncryptionKeysTest extends LakeFixture {
     String old = String.valueOf(System.currentTimeMillis() - 731 * DAY);
     String retired = String.valueOf(System.currentTimeMillis() - 761 * DAY);
     String later = String.valueOf(System.currentTimeMillis() + 3 * DAY);
-    Map<String, String> owner = Map.of("owner", "somebody");
+    Map<String, String> owner = Map.of("owner", "someone");
     EncryptedKey broken =
         new BaseEncryptedKey(
             "broken", ByteBuffer.wrap(new byte[60]), "k1", Map.of("KEY_TIMESTAMP", old));

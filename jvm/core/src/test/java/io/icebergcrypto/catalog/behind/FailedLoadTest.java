@@ -88,7 +88,7 @@ class FailedLoadTest extends LakeFixture {
     try (EncryptedCatalog other = lake.open(Map.of())) {
       TestLake.append(other.loadTable(T), 1);
       NumberedCalls.begin(folder.toString(), READS, Fault.FAILED, 0);
-      catchThrowable(table::refresh); // on JDBC Iceberg reads it once more
+      catchThrowable(table::refresh); // on JDBC Iceberg reads it again
       assertThat(NumberedCalls.end()).contains("metadata.json");
       other.dropTable(T);
       other.createTable(T, TestLake.SCHEMA);

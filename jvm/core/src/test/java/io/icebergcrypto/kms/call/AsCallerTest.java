@@ -14,9 +14,9 @@ import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.junit.jupiter.api.Test;
 
-/** Other threads work as the user who asked, whoever was first to use the pool. */
+/** Other threads work as the user who asked, no matter who first used the pool. */
 class AsCallerTest {
-  /** Who does the work, with which class loader. */
+  /** Which user does the work, with which class loader. */
   private static String who(ClassLoader loader) {
     try {
       boolean same = Thread.currentThread().getContextClassLoader() == loader;

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What a KMS is told of who asks it. */
+/** What a KMS is told about its caller. */
 class CallContextTest {
   private static final ByteBuffer KEY = ByteBuffer.wrap(new byte[16]);
 

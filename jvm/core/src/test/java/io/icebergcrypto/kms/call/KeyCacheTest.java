@@ -119,7 +119,10 @@ class KeyCacheTest {
     assertThat(calls).hasValue(0);
   }
 
-  /** Who waits for a key that another thread loads, and what is then done with that thread. */
+  /**
+   * A thread that waits for a key that another thread loads, and what is then done with that
+   * thread.
+   */
   private CompletableFuture<ByteBuffer> waitingFor(Supplier<ByteBuffer> load, Consumer<Thread> end)
       throws InterruptedException {
     CountDownLatch asked = new CountDownLatch(1);

@@ -30,7 +30,7 @@ class HttpsAddressTest {
   @CsvSource({
     "vault:8200,does not start with https://",
     "ftp://vault,does not start with https://",
-    "https://,is no URL",
+    "https://,is not a URL",
     "https:///v1,names no host",
     "https://me:secret@vault,'has more than a host, a port and a path'",
     "https://vault/?x=y,'has more than a host, a port and a path'",

@@ -63,7 +63,7 @@ class SecretSourceTest {
   }
 
   @Test
-  void aFileIsReadAnewEachTime() throws Exception {
+  void aFileIsReadAgainEachTime() throws Exception {
     Path file = secret(" one\n", "rw-------");
     SecretSource source = SecretSource.required(settings("file", file.toString()), "env", "file");
     assertThat(source.read()).isEqualTo("one");
@@ -124,9 +124,9 @@ class SecretSourceTest {
   @Test
   void theGroupMayReadAnotherUsersFile() throws Exception {
     Path file = secret("hush-hush", "rw-r-----"); // a secret that Kubernetes mounts
-    SecretSource.requirePrivate(file, "the.property", "somebody-else");
+    SecretSource.requirePrivate(file, "the.property", "someone-else");
     Path open = secret("hush-hush", "r--rw----");
-    assertThatThrownBy(() -> SecretSource.requirePrivate(open, "the.property", "somebody-else"))
+    assertThatThrownBy(() -> SecretSource.requirePrivate(open, "the.property", "someone-else"))
         .isInstanceOf(InvalidConfigurationException.class);
   }
 

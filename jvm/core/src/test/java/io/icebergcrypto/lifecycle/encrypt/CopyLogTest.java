@@ -67,7 +67,8 @@ final class CopyLogTest {
     header(1, "theirs", folder + "copy-" + UUID.randomUUID() + ".bin");
     assertThatThrownBy(() -> CopyLog.read(null, table, "k1"))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContainingAll("group-000001.json says", "use no key because it is named there")
+        .hasMessageContainingAll(
+            "group-000001.json says", "do not use a key because it is named" + " there")
         .hasMessageNotContaining("encrypt_table with 'theirs'");
   }
 

@@ -114,7 +114,7 @@ class RepairTest extends LakeFixture {
     return TestLake.metadata(openStock().loadTable(T));
   }
 
-  /** What is found changes nothing, until somebody says yes. */
+  /** What is found changes nothing until it is confirmed. */
   private Finding found(EncryptedCatalog catalog, Kind kind) throws IOException {
     String before = metadata().metadataFileLocation();
     TableRepair found = repair(catalog, false);
@@ -131,18 +131,18 @@ class RepairTest extends LakeFixture {
     return found(open(), kind);
   }
 
-  private void assertMended(EncryptedCatalog catalog, Kind... kinds) throws IOException {
+  private void assertRepaired(EncryptedCatalog catalog, Kind... kinds) throws IOException {
     TableRepair done = repair(catalog, true);
     assertThat(done.findings()).extracting(Finding::kind).containsExactly(kinds);
     assertThat(done.findings()).allMatch(Finding::repaired);
     assertThat(repair(false).findings()).isEmpty();
   }
 
-  private void assertMended(Kind... kinds) throws IOException {
-    assertMended(open(), kinds);
+  private void assertRepaired(Kind... kinds) throws IOException {
+    assertRepaired(open(), kinds);
   }
 
-  private void assertNotMended(EncryptedCatalog catalog, Kind kind) throws IOException {
+  private void assertNotRepaired(EncryptedCatalog catalog, Kind kind) throws IOException {
     String before = metadata().metadataFileLocation();
     TableRepair done = repair(catalog, true);
     assertThat(done.findings()).extracting(Finding::kind).contains(kind);
@@ -188,7 +188,7 @@ class RepairTest extends LakeFixture {
     Finding finding = found(Kind.DATA_KEY_LENGTH);
     assertThat(finding.problem()).contains("'17'");
     assertThat(finding.hint()).contains("32");
-    assertMended(Kind.DATA_KEY_LENGTH);
+    assertRepaired(Kind.DATA_KEY_LENGTH);
     assertThat(metadata().properties()).containsEntry("encryption.data-key-length", "32");
     assertWhole(1);
   }
@@ -197,7 +197,7 @@ class RepairTest extends LakeFixture {
   void aDataKeyLengthThatIsNoNumber() throws IOException {
     TestLake.append(create(Map.of()), 1);
     stock(update -> set(update, "encryption.data-key-length", "many"));
-    assertMended(Kind.DATA_KEY_LENGTH);
+    assertRepaired(Kind.DATA_KEY_LENGTH);
     assertWhole(1);
   }
 
@@ -212,7 +212,7 @@ class RepairTest extends LakeFixture {
     Finding finding = found(strict, Kind.KEY_ID_REMOVED);
     assertThat(finding.repairable()).isTrue();
     assertThat(finding.hint()).contains("'k1'", "Find out who", "verify");
-    assertMended(strict, Kind.KEY_ID_REMOVED);
+    assertRepaired(strict, Kind.KEY_ID_REMOVED);
     assertWhole(1);
   }
 
@@ -222,7 +222,7 @@ class RepairTest extends LakeFixture {
     for (String keyId : List.of("k2", "stranger", "")) {
       stock(update -> set(update, "encryption.key-id", keyId));
       Kind kind = keyId.isEmpty() ? Kind.KEY_ID_EMPTY : Kind.KEY_ID_CHANGED;
-      assertNotMended(open(Map.of("encryption.allowed-key-ids", "k2")), kind);
+      assertNotRepaired(open(Map.of("encryption.allowed-key-ids", "k2")), kind);
       EncryptedCatalog strict = open(Map.of("encryption.allowed-key-ids", "k1"));
       assertThat(found(strict, kind).problem()).contains("'" + keyId + "'", "'k1'");
       TableRepair done = repair(strict, true);
@@ -238,7 +238,7 @@ class RepairTest extends LakeFixture {
   void aKeyIdIsPutBackOnlyIfItsKeksAreTheTables() throws IOException {
     TestLake.append(create(Map.of()), 1);
     TableOperations ops =
-        ((BaseTable) openStock().loadTable(T)).operations(); // of somebody with a key k2
+        ((BaseTable) openStock().loadTable(T)).operations(); // of a client with a key k2
     EncryptedKey kek = Kek.newest(ops.current()).orElseThrow();
     EncryptedKey forged = Kek.make("forged", ops.current(), "k2", open().context().kms());
     ops.commit(
@@ -252,7 +252,7 @@ class RepairTest extends LakeFixture {
             .build());
     assertThat(found(Kind.KEY_ID_REMOVED).hint()).contains("do not prove");
     assertThat(found(Kind.KEY_LOST).problem()).contains("snapshot", "does not decrypt");
-    assertNotMended(open(), Kind.KEY_ID_REMOVED);
+    assertNotRepaired(open(), Kind.KEY_ID_REMOVED);
   }
 
   @Test
@@ -263,18 +263,18 @@ class RepairTest extends LakeFixture {
         .isInstanceOf(NotEncryptedException.class)
         .hasMessageContaining("lake.db.t");
     stock(update -> set(update, "encryption.key-id", ""));
-    assertNotMended(open(), Kind.KEY_ID_EMPTY);
+    assertNotRepaired(open(), Kind.KEY_ID_EMPTY);
     stock(update -> set(update, "encryption.key-id", "stranger"));
     assertThat(found(Kind.NO_KEK).repairable()).isFalse();
     assertThat(found(Kind.KEY_UNUSABLE).problem()).contains("stranger");
     MasterKeyRotation.run(open(), T, "k2", false); // as the remedies say
     assertThat(repair(false).findings()).isEmpty();
     stock(update -> set(update, "encryption.key-id", ""));
-    assertMended(Kind.KEY_ID_EMPTY);
+    assertRepaired(Kind.KEY_ID_EMPTY);
     assertThat(open().dropTable(T)).isTrue();
     lake.openStock().createTable(T, TestLake.SCHEMA);
     stock(update -> set(update, "format-version", "3", "encryption.key-id", "k1"));
-    assertMended(Kind.NO_KEK);
+    assertRepaired(Kind.NO_KEK);
     assertThat(Kek.all(metadata())).hasSize(1);
     assertWhole();
   }
@@ -294,7 +294,7 @@ class RepairTest extends LakeFixture {
         .contains(
             "set_current_snapshot(table => 'lake.db.t', snapshot_id => " + encrypted,
             "snapshot_ids => array(" + plaintext.snapshotId());
-    assertNotMended(open(), Kind.PLAINTEXT);
+    assertNotRepaired(open(), Kind.PLAINTEXT);
     Table back = open().loadTable(T);
     back.manageSnapshots().setCurrentSnapshot(encrypted).commit();
     open(Map.of("encryption.plaintext-files", "allow"))
@@ -344,7 +344,7 @@ class RepairTest extends LakeFixture {
     create(Map.of());
     TestLake.append(openStock().loadTable(T), 1);
     assertThat(found(Kind.PLAINTEXT).hint()).contains("CREATE TABLE <new>", "'k1'");
-    assertNotMended(open(), Kind.PLAINTEXT);
+    assertNotRepaired(open(), Kind.PLAINTEXT);
   }
 
   @Test
@@ -362,7 +362,7 @@ class RepairTest extends LakeFixture {
                 "parquet"));
     assertThatThrownBy(() -> TestLake.append(open().loadTable(T), 2)).as("control");
     assertThat(found(Kind.FILE_FORMAT).repairable()).isTrue();
-    assertMended(Kind.FILE_FORMAT, Kind.PAGE_VERSION);
+    assertRepaired(Kind.FILE_FORMAT, Kind.PAGE_VERSION);
     assertThat(metadata().properties())
         .containsEntry("write.delete.format.default", "parquet")
         .doesNotContainKeys("write.format.default", "write.parquet.page-version");
@@ -382,7 +382,7 @@ class RepairTest extends LakeFixture {
         .contains("rotate_master_key(table => 'lake.db.t', new_key_id => 'k2')");
     stock(update -> update.remove("encryption.key-id"));
     assertThat(found(Kind.KEY_ID_REMOVED).hint()).contains("which of these keys");
-    assertNotMended(open(), Kind.KEY_ID_REMOVED);
+    assertNotRepaired(open(), Kind.KEY_ID_REMOVED);
     open().loadTable(T).updateProperties().set("encryption.key-id", "k2").commit();
     MasterKeyRotation.run(open(), T, "k1", false);
     assertThat(repair(false).findings()).isEmpty();
@@ -395,7 +395,7 @@ class RepairTest extends LakeFixture {
     TestKeystore.existing(folder).delete("k1");
     EncryptedCatalog fresh = open(Map.of());
     assertThat(found(fresh, Kind.KEY_UNUSABLE).problem()).contains("k1");
-    assertNotMended(fresh, Kind.KEY_UNUSABLE);
+    assertNotRepaired(fresh, Kind.KEY_UNUSABLE);
     Map<String, String> silent =
         Map.of(
             "encryption.kms-impl", DownKms.class.getName(),
@@ -422,7 +422,7 @@ class RepairTest extends LakeFixture {
     Finding finding = found(Kind.ENCRYPTION_BEGUN);
     assertThat(finding.problem()).contains(log);
     assertThat(finding.hint()).contains("lake.system.encrypt_table(table => 'lake.db.t'");
-    assertNotMended(open(), Kind.ENCRYPTION_BEGUN);
+    assertNotRepaired(open(), Kind.ENCRYPTION_BEGUN);
     Files.delete(first);
     assertThatThrownBy(() -> repair(true)).isInstanceOf(NotEncryptedException.class);
   }
@@ -459,14 +459,14 @@ class RepairTest extends LakeFixture {
     assertThat(TableDiagnosis.atAGlance(open(), T).findings())
         .extracting(Finding::hint)
         .contains(restore);
-    assertNotMended(open(), Kind.UNREADABLE);
+    assertNotRepaired(open(), Kind.UNREADABLE);
     TableIdentifier none = TableIdentifier.of(TestLake.DB, "none");
     assertThatThrownBy(() -> TableRepair.run(open(), none, true))
         .isInstanceOf(NoSuchTableException.class);
   }
 
   @Test
-  void metadataThatIsNotGenuineIsNotMended() throws IOException {
+  void metadataThatIsNotGenuineIsNotRepaired() throws IOException {
     assumeTrue(backend != Backend.REST, "a server vouches for it");
 
     TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
@@ -477,8 +477,8 @@ class RepairTest extends LakeFixture {
     assertThat(finding.hint()).contains("authenticate_metadata");
     assertThat(found(catalog, Kind.DATA_KEY_LENGTH).repairable()).isFalse();
     assertThat(found(catalog, Kind.FILE_FORMAT).hint())
-        .startsWith("First see to it that its metadata can be trusted");
-    assertNotMended(catalog, Kind.TAMPERED);
+        .startsWith("First make sure that its metadata can be trusted");
+    assertNotRepaired(catalog, Kind.TAMPERED);
     authenticate();
     TableRepair done = repair(catalog, true);
     assertThat(done.ok()).as("%s", done).isTrue();
@@ -486,7 +486,7 @@ class RepairTest extends LakeFixture {
 
     stock(update -> update.remove("encryption.key-id"));
     assertThat(found(catalog, Kind.KEY_ID_REMOVED).repairable()).isFalse();
-    assertNotMended(catalog, Kind.TAMPERED);
+    assertNotRepaired(catalog, Kind.TAMPERED);
     authenticate();
     assertThat(repair(catalog, false).findings()).isEmpty();
     assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(1L);

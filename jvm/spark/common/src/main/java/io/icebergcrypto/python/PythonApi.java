@@ -31,7 +31,7 @@ import scala.Option;
  * All that the Python package calls through Py4J; nothing else calls it. Arguments and answers are
  * strings; structures are JSON. {@link #run} does operations, which SQL reaches, too; the other
  * methods are for what stays on the driver: this JVM, its files, the list of files of a
- * verification, and signing, which over SQL would let whoever sends statements sign a report.
+ * verification, and signing, which over SQL would let anyone who sends statements sign a report.
  */
 public final class PythonApi {
   private static final Set<Thread> UNDER_WAY = new HashSet<>();
@@ -141,7 +141,7 @@ public final class PythonApi {
   }
 
   /**
-   * Wraps the keys of Parquet files anew that are beside the files. A cancel does not interrupt it:
+   * Rewraps the keys of Parquet files that are beside the files. A cancel does not interrupt it:
    * between two steps of Parquet's, a file cannot be read.
    *
    * @return what {@link KeyMaterialRotation#rotate} gives, as JSON
@@ -163,7 +163,7 @@ public final class PythonApi {
 
   /**
    * Cancels all calls that are under way, and all of Spark's jobs, as PySpark does on Ctrl-C:
-   * Python does not wait for them any more.
+   * Python no longer waits for them.
    *
    * @return how many calls that were
    */

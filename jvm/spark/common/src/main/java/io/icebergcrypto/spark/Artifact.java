@@ -28,7 +28,8 @@ public record Artifact(String name, String version, String spark, String scala, 
   private static final String RESOURCE = "io/icebergcrypto/spark/artifact.properties";
 
   /**
-   * Checks that there is one jar of this project on the class path, and that it is for this Spark.
+   * Checks that exactly one jar of this project is on the class path, and that it is for this
+   * Spark.
    *
    * @throws InvalidConfigurationException it is not, or there are two
    */

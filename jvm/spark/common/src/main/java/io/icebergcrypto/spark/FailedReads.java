@@ -20,8 +20,8 @@ public final class FailedReads implements OpenParquetFile.Watcher {
 
   private static final String FAILED =
       "A library of Parquet's may be missing, memory too small, the storage may have failed, or a"
-          + " later version have written the file: see the error above. verify_encryption with deep"
-          + " => true tells whether the file is as it was written.";
+          + " later version have written the file: see the error above. verify_encryption with"
+          + " deep => true shows whether the file is as it was written.";
 
   private static final String CHANGED =
       "Bytes of the file were changed, or it was exchanged for another file of this table, of"

@@ -46,7 +46,7 @@ public final class ServerSettings implements SettingsGuard {
   private static final List<String> OF_ANY_SESSION =
       List.of("cache-enabled", "cache.", "default-namespace", "table-default.");
 
-  /** The KMSs that Spark was started with: reading Hadoop's files anew takes too long. */
+  /** The KMSs that Spark was started with: reading Hadoop's files again takes too long. */
   private static final Map<SparkEnv, List<Map<String, String>>> STARTED =
       Collections.synchronizedMap(new WeakHashMap<>());
 

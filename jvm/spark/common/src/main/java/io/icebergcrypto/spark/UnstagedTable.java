@@ -58,7 +58,7 @@ final class UnstagedTable extends StagedSparkTable {
         });
   }
 
-  /** The same where a table was to be replaced if there is one: there was none. */
+  /** The same for a table that was to be replaced if it existed: it did not. */
   static StagedTable createOrReplace(
       SparkCatalogBase catalog,
       Identifier ident,

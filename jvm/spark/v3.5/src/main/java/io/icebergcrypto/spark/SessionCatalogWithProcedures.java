@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.iceberg.catalog.Procedure;
 abstract class SessionCatalogWithProcedures<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
     extends SparkSessionCatalog<T> {
-  /** A procedure of this project; null where it has none of this name. */
+  /** A procedure of this project; null if it has none of this name. */
   abstract io.icebergcrypto.spark.call.Procedure ownProcedure(Identifier ident);
 
   /** A procedure of Iceberg's, guarded where that is needed. */

@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 abstract class SessionCatalogWithProcedures<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
     extends SparkSessionCatalog<T> {
-  /** A procedure of this project; null where it has none of this name. */
+  /** A procedure of this project; null if it has none of this name. */
   abstract Procedure ownProcedure(Identifier ident);
 
   /** A procedure of Iceberg's, guarded where that is needed. */

@@ -69,7 +69,7 @@ final class AvroFiles {
     InputStream stored = file.newStream();
     try {
       return new DataFileStream<>(stored, new GenericDatumReader<>(null, null, data()));
-    } catch (IOException | RuntimeException e) { // it is no Avro file
+    } catch (IOException | RuntimeException e) { // it is not an Avro file
       try (stored) {
         throw e;
       }

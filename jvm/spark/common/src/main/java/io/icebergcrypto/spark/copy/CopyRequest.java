@@ -20,9 +20,9 @@ import org.apache.iceberg.TableMetadata.MetadataLogEntry;
  * @param startVersion the metadata file, by name or path, of the version that an earlier copy had:
  *     data files that it has are not listed again; null for all
  * @param endVersion the metadata file of the version to be copied: the newest; null is the same
- * @param stagingLocation the folder for files that are written anew; null for one in the table's
+ * @param stagingLocation the folder for files that are rewritten; null for one in the table's
  *     metadata folder
- * @param createFileList whether to list the files that are to be copied
+ * @param createFileList whether to list the files to be copied
  */
 public record CopyRequest(
     PathMapping paths,
@@ -36,7 +36,7 @@ public record CopyRequest(
   /**
    * What the copy has from an earlier one.
    *
-   * @param sequenceNumber the last one of that version; -1 when there is none
+   * @param sequenceNumber the last one of that version; -1 if it has none
    * @param statistics the paths of the statistics files that it has
    */
   record Start(long sequenceNumber, Set<String> statistics) {
@@ -129,7 +129,7 @@ public record CopyRequest(
         || start.lastSequenceNumber() > metadata.lastSequenceNumber()) {
       throw invalid(
           table.name(),
-          "start_version " + path + " is no earlier version of this table",
+          "start_version " + path + " is not an earlier version of this table",
           "Leave start_version out, and all files are listed.");
     }
 

@@ -71,7 +71,7 @@ final class CopyTasks implements Serializable {
    */
   record Plan(PathMapping paths, String staging, String run, long newerThan, String kekId)
       implements Serializable {
-    /** Where a file of the copy is written that is to be at a path. */
+    /** Where to write a file of the copy that belongs at a path. */
     String staged(String target) {
       return new PathMapping(paths.target(), paths.source()).below(staging, target);
     }
@@ -184,7 +184,7 @@ final class CopyTasks implements Serializable {
 
   // ---- what is written
 
-  /** Writes deletion vectors anew: they name the data files that they are for. */
+  /** Rewrites deletion vectors: they name the data files that they are for. */
   Iterator<Row> rewriteDeletes(Iterator<Row> files) {
     return new GroupIterator<>(
         files,
@@ -238,7 +238,7 @@ final class CopyTasks implements Serializable {
         properties);
   }
 
-  /** Writes manifests anew. */
+  /** Rewrites manifests. */
   Iterator<Row> rewriteManifests(Iterator<Row> manifests) {
     return ofManifests(
         manifests,
@@ -267,7 +267,7 @@ final class CopyTasks implements Serializable {
     }
   }
 
-  /** Writes manifest lists anew. */
+  /** Rewrites manifest lists. */
   Iterator<Row> rewriteLists(Iterator<Row> lists) {
     return GroupIterator.each(
         lists,

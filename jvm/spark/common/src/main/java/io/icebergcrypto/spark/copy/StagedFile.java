@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A file of the copy that was written anew. Its key metadata travels as in a table's metadata:
+ * A file of the copy that was rewritten. Its key metadata travels as in a table's metadata:
  * encrypted with a KEK.
  *
  * @param source the path of the file in the table

@@ -89,7 +89,7 @@ final class Staging {
       add(path, paths.moved(path));
     }
 
-    /** A file that was written anew. */
+    /** A file that was rewritten. */
     void staged(StagedFile file) {
       add(file.staged(), file.target());
     }
@@ -104,9 +104,7 @@ final class Staging {
     }
   }
 
-  /**
-   * Writes the list of files that are to be copied: lines of a path and, after a comma, another.
-   */
+  /** Writes the list of files to be copied: lines of a path and, after a comma, another. */
   String writeFileList(Consumer<FileList> lines) {
     wrote(fileList());
     try (BufferedWriter out =

@@ -44,8 +44,8 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Prepares a copy of an encrypted table at another location, as Iceberg's {@code
  * rewrite_table_path} does for others: what holds paths (metadata, manifest lists, manifests,
- * deletion vectors) is written anew into a staging folder, under new DEKs, and a list says which
- * files are to be copied where. KEKs, and the DEKs of data files, stay.
+ * deletion vectors) is rewritten into a staging folder, under new DEKs, and a list says which files
+ * are to be copied where. KEKs, and the DEKs of data files, stay.
  *
  * <p>The driver holds an entry for each manifest list, manifest and file of deletion vectors, and
  * none for data files.
@@ -71,8 +71,8 @@ public final class TableCopy {
    *
    * @param latestVersion the name of the copy's metadata file
    * @param fileList the path of the list of files; {@code N/A} when none was wanted
-   * @param manifests how many manifests were written anew
-   * @param deleteFiles how many delete files were written anew
+   * @param manifests how many manifests were rewritten
+   * @param deleteFiles how many delete files were rewritten
    */
   public record Result(String latestVersion, String fileList, int manifests, int deleteFiles) {}
 
@@ -160,7 +160,7 @@ public final class TableCopy {
                         (isDeleted
                                 ? "What was written was deleted."
                                 : "Files may be left in the staging folder.")
-                            + " Mend what failed, and call it again.",
+                            + " Fix what failed, and call it again.",
                         e)
                     .inTable(table));
   }
@@ -230,7 +230,7 @@ public final class TableCopy {
     KeyRegisteringManager.register(manager, manager.encrypt(none).keyMetadata());
   }
 
-  /** Writes the copy's metadata file; gives the path that it is to have. */
+  /** Writes the copy's metadata file; returns the path that it is to have. */
   private String writeMetadata(List<StagedFile> newLists) {
     Map<String, StagedFile> bySource = new HashMap<>();
     newLists.forEach(list -> bySource.put(list.source(), list));

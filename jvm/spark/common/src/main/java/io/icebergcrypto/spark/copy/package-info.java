@@ -1,2 +1,2 @@
-/** A table's copy at another location: Spark jobs write anew what holds paths, under new keys. */
+/** A table's copy at another location: Spark jobs rewrite what holds paths, under new keys. */
 package io.icebergcrypto.spark.copy;

@@ -78,7 +78,7 @@ public final class TablesExamined {
     return all.toMap();
   }
 
-  /** A name that is no namespace's is to be a table's. */
+  /** A name that is not a namespace's must be a table's. */
   private void list(String name) {
     List<Listed> listed;
     try {
@@ -138,7 +138,10 @@ public final class TablesExamined {
     }
   }
 
-  /** The Iceberg catalog below Spark's, without a cache in front; null: it is none of Iceberg's. */
+  /**
+   * The Iceberg catalog below Spark's, without a cache in front; null if it is not one of
+   * Iceberg's.
+   */
   private static Catalog catalog(CatalogPlugin plugin) {
     Catalog ours = EngineCatalog.encryptedOrNull(plugin);
     return ours == null && plugin instanceof HasIcebergCatalog stock
@@ -146,7 +149,7 @@ public final class TablesExamined {
         : ours;
   }
 
-  /** Null: it is no table of Iceberg. */
+  /** Null: it is not a table of Iceberg. */
   private void add(String name, TableDiagnosis one) {
     if (one != null) {
       count(one.keyId());

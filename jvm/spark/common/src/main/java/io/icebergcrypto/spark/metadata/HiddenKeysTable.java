@@ -27,7 +27,7 @@ public final class HiddenKeysTable extends DelegatingTable {
     super(delegate);
   }
 
-  /** Hides the keys of a metadata table that has a column for them; gives back any other table. */
+  /** Hides the keys of a metadata table that has a column for them; returns any other table. */
   public static Table hide(Table table) {
     return table instanceof SparkTable spark
             && spark.table() instanceof BaseMetadataTable

@@ -118,7 +118,7 @@ record CopyProof(SparkSession spark, String name) {
    * The copies of earlier calls that are still there, and of the length that they had. Orphan
    * removal of other clients, say, deletes files that no table has.
    *
-   * @param storage gives stored bytes
+   * @param storage returns stored bytes
    * @param target a table to be
    */
   List<LoggedGroup> present(FileIO storage, BaseTable target, List<LoggedGroup> groups) {
@@ -190,7 +190,7 @@ record CopyProof(SparkSession spark, String name) {
                 String.format(
                     "its encrypted copy cannot be checked: %s: %s",
                     found.getString(0), found.getString(1)),
-                "The table is as it was. Mend what failed (storage, permission), then call"
+                "The table is as it was. Fix what failed (storage, permission), then call"
                     + " encrypt_table again.")
             .inTable(name);
       }
@@ -274,7 +274,7 @@ record CopyProof(SparkSession spark, String name) {
     if (result.problems().stream().anyMatch(Problem::unchecked)) {
       throw failed(
           result,
-          "The table is as it was. Mend what failed (KMS, storage, permission), then call"
+          "The table is as it was. Fix what failed (KMS, storage, permission), then call"
               + " encrypt_table again.");
     }
   }
@@ -301,8 +301,8 @@ record CopyProof(SparkSession spark, String name) {
             file -> {
               throw new IcebergCryptoException(
                       String.format(
-                          "its rows cannot be compared: Spark says that some are of '%s', which is"
-                              + " none of the files that it has read",
+                          "its rows cannot be compared: Spark says that some are of '%s', which"
+                              + " is not one of the files that it has read",
                           file),
                       "The table is as it was. If a library of this session replaces Spark's own"
                           + " operators (input_file_name() has to name the files), call"
@@ -325,7 +325,7 @@ record CopyProof(SparkSession spark, String name) {
                   before.rows(),
                   before.sum(),
                   before.xor()),
-              "The table is as it was. Somebody changed files of it or of the copy, or this is an"
+              "The table is as it was. Files of it or of the copy were changed, or this is an"
                   + " error of iceberg-crypto: please report it.")
           .inTable(name);
     }

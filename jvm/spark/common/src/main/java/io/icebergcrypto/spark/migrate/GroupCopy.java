@@ -52,7 +52,7 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target, int las
     List<List<DataFile>> written = new ArrayList<>();
     if (target.locationProvider().newDataLocation(ANY_NAME).endsWith(ANY_NAME)) {
       written.addAll(write(specId, format, files));
-    } else { // a location provider of the user's, whose names do not tell what a file is made of
+    } else { // a location provider of the user's, whose names do not say what a file is made of
       files.forEach(file -> written.addAll(write(specId, format, List.of(file))));
     }
 
@@ -79,7 +79,7 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target, int las
         TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT);
   }
 
-  /** Writes files together; gives the new ones of each. */
+  /** Writes files together; returns the new ones of each. */
   private List<List<DataFile>> write(int specId, FileFormat format, List<FileScanTask> files) {
     long size = fileSize();
     Set<DataFile> written =

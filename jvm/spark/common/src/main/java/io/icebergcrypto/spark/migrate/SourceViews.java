@@ -5,7 +5,7 @@ import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.TableMetadata;
 
-/** A table as it was at a time, whatever is committed since. */
+/** A table as it was at a time, regardless of later commits. */
 interface SourceViews {
   /** The table with one of its schemas as the current one. */
   BaseTable of(TableMetadata metadata, int schemaId);

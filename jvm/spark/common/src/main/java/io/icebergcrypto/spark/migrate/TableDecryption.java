@@ -124,7 +124,7 @@ public final class TableDecryption {
       throw decryption.withLeft(e);
     } catch (CommitStateUnknownException e) {
       throw e;
-    } catch (Exception e) { // Spark's is none that Java knows of
+    } catch (Exception e) { // Spark throws checked ones undeclared
       if (!decryption.left.isEmpty()) {
         throw decryption.withLeft(decryption.failed(e));
       }
@@ -163,7 +163,7 @@ public final class TableDecryption {
 
     if (properties.containsKey(EncryptionProperties.PLAINTEXT_METADATA)) {
       throw new NotSupportedException(
-              "its plaintext of before encrypt_table is still there",
+              "its plaintext from before encrypt_table is still there",
               "Call purge_plaintext, then decrypt_table. Nothing was changed.")
           .inTable(table.name());
     }
@@ -172,7 +172,7 @@ public final class TableDecryption {
   private Map<String, Object> run() {
     try {
       return rounds();
-    } catch (Exception e) { // Spark's is none that Java knows of
+    } catch (Exception e) { // Spark throws checked ones undeclared
       CancelledException.rethrow(e);
       throw e;
     } finally {
@@ -272,7 +272,7 @@ public final class TableDecryption {
               String.format(
                   "its plaintext copy has other rows (%s): %d, and the table has %d",
                   ref, after.rows(), before.rows()),
-              "The table is as it was. Somebody changed files of the copy, or this is an error of"
+              "The table is as it was. Files of the copy were changed, or this is an error of"
                   + " iceberg-crypto: please report it.")
           .inTable(table.name());
     }

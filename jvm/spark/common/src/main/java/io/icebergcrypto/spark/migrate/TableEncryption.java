@@ -96,7 +96,7 @@ public final class TableEncryption {
    * @param dryRun true: only says what there is to do
    * @param progress is told how far it is
    * @throws IcebergCryptoException a refusal, or an error of the KMS or of the commit: the table is
-   *     as it was. Another call goes on where this one was
+   *     as it was. Another call continues where this one stopped
    */
   public static EncryptionReport run(
       SparkSession spark,
@@ -125,7 +125,7 @@ public final class TableEncryption {
     }
   }
 
-  /** Where another run was faster, nobody reads any more what this one has written of the log. */
+  /** Where another run was faster, what this one has written of the log is no longer read. */
   private void tidyUp() {
     manifests.unused(kept).forEach(this::delete);
     TableMetadata now = plaintext.table().operations().current();
@@ -152,7 +152,7 @@ public final class TableEncryption {
         }
       } catch (IcebergCryptoException | CommitStateUnknownException e) {
         throw e;
-      } catch (Exception e) { // Spark's is none that Java knows of
+      } catch (Exception e) { // Spark throws checked ones undeclared
         CancelledException.rethrow(e);
         // files of a snapshot that was expired meanwhile are gone
         if (round == ROUNDS || isInForce(base)) {
@@ -167,7 +167,7 @@ public final class TableEncryption {
                         + " commit",
                     ROUNDS),
                 "It is as it was, and what was copied is kept. Stop its writers for a while, and"
-                    + " call encrypt_table again, which goes on.")
+                    + " call encrypt_table again, which continues.")
             .inTable(plaintext.name());
       }
     }
@@ -183,8 +183,8 @@ public final class TableEncryption {
             "its rows cannot be copied: " + root.toString().lines().findFirst().orElse(""),
             "The table is as it was, and what was copied is kept. A file that is gone or damaged is"
                 + " named above or in an executor's log: restore it from a backup or an object"
-                + " version, and give up none of its rows for this. Fix anything else that failed."
-                + " Then call encrypt_table again, which continues.",
+                + " version, and do not give up any of its rows for this. Fix anything else that"
+                + " failed. Then call encrypt_table again, which continues.",
             e)
         .inTable(plaintext.name());
   }
@@ -240,7 +240,7 @@ public final class TableEncryption {
       this.kept = groups;
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
-      committed = true; // whatever a server shows from now on, of a replica that lags, say
+      committed = true; // even if a server, of a replica that lags, say, shows otherwise
       KeyIdChange.requireEncrypted(plaintext.catalog(), plaintext.identifier(), base);
       log.delete();
       return EncryptionReport.done(
@@ -343,8 +343,8 @@ public final class TableEncryption {
   /**
    * Checks that every file is there and encrypted, once, as files of later rounds were proved just
    * now; and that every version has the rows of its copies. These were compared when they were
-   * made; once more where a version reads them with another schema than they were copied with, or
-   * than the current one, with which their manifests are written.
+   * made; again where a version reads them with another schema than they were copied with, or than
+   * the current one, with which their manifests are written.
    */
   private void prove(TableMetadata base, BaseTable next, Map<Version, List<LoggedGroup>> groups) {
     if (!verified) {
@@ -448,7 +448,7 @@ public final class TableEncryption {
   /**
    * A setting of the session.
    *
-   * @throws InvalidConfigurationException when it is no number above zero
+   * @throws InvalidConfigurationException when it is not a number above zero
    */
   private static long setting(SparkSession spark, String name, long usual) {
     String value = spark.conf().get(name, String.valueOf(usual)).trim();

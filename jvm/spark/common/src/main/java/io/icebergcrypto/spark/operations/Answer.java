@@ -16,7 +16,7 @@ public record Answer(Object value, List<Map<String, Object>> rows) {
     return new Answer(row, List.of(row));
   }
 
-  /** Of what is no procedure. */
+  /** Of what is not a procedure. */
   static Answer value(Object value) {
     return new Answer(value, List.of());
   }

@@ -69,7 +69,7 @@ public final class Call {
   /**
    * The tables of the catalog or the namespace that {@code name} names.
    *
-   * @throws InvalidConfigurationException when there is none, or it is of another catalog than the
+   * @throws InvalidConfigurationException when it does not exist, or is of another catalog than the
    *     procedure
    */
   CatalogTables tables() {
@@ -108,7 +108,7 @@ public final class Call {
   /**
    * The encrypting catalog that has the table, or in which the procedure is called.
    *
-   * @throws InvalidConfigurationException when there is none
+   * @throws InvalidConfigurationException when there is no such catalog
    */
   EncryptedCatalog catalog() {
     if (target.catalog() == null) {
@@ -125,7 +125,7 @@ public final class Call {
     return target.table();
   }
 
-  /** Who is told how far it is. */
+  /** The listener to its progress. */
   Progress progress() {
     return progress;
   }

@@ -155,7 +155,7 @@ final class KeyOperations {
     }
 
     throw new NotSupportedException(
-        String.format("from_catalog => '%s' is no catalog of this project", from),
+        String.format("from_catalog => '%s' is not a catalog of this project", from),
         "Name one that is set up with the KMS that the table had before.");
   }
 }

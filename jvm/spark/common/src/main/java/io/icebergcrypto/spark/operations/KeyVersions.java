@@ -23,8 +23,8 @@ final class KeyVersions {
    *
    * @return {@code tables}, how many, {@code keys}, the master keys by their ids, {@code left} and
    *     {@code skipped}. A key has {@code key_id, wraps_now} (the version that wraps; null: wrapped
-   *     keys do not tell), {@code in_use} (how many tables need a version, by version), {@code
-   *     untold} (how many have keys that do not tell) and {@code problem} (why the KMS did not
+   *     keys do not say), {@code in_use} (how many tables need a version, by version), {@code
+   *     untold} (how many have keys that do not say) and {@code problem} (why the KMS did not
    *     answer; null: it did)
    */
   static Map<String, Object> of(Call call) {

@@ -42,7 +42,7 @@ final class ManyTables {
   /**
    * Takes the name of a catalog or a namespace, and how many tables at once.
    *
-   * @throws InvalidConfigurationException when there is none of that name
+   * @throws InvalidConfigurationException when none has that name
    * @throws io.icebergcrypto.NotSupportedException when the catalog is not of this project
    */
   static ManyTables of(Call call) {
@@ -69,7 +69,7 @@ final class ManyTables {
 
   /**
    * The version of a master key that wraps now; what the KMS has answered is kept. Empty: wrapped
-   * keys do not tell.
+   * keys do not say.
    */
   OptionalInt wrappingVersion(String keyId) {
     return versions.computeIfAbsent(

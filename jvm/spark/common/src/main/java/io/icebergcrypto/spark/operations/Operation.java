@@ -80,7 +80,7 @@ public final class Operation {
     return new Operation(name, description, parameters, columns, true, onDriver, work);
   }
 
-  /** The same, for who has the driver: SQL does not reach it. */
+  /** The same, for callers on the driver: SQL does not reach it. */
   Operation onDriver() {
     return new Operation(name, description, parameters, columns, takesPaths, true, work);
   }
@@ -110,7 +110,7 @@ public final class Operation {
     return name;
   }
 
-  /** What it does, in a sentence; null of what is no procedure. */
+  /** What it does, in a sentence; null of what is not a procedure. */
   public String description() {
     return description;
   }
@@ -120,7 +120,7 @@ public final class Operation {
     return parameters;
   }
 
-  /** The columns of its rows; null of what is no procedure. */
+  /** The columns of its rows; null of what is not a procedure. */
   public StructType columns() {
     return columns;
   }

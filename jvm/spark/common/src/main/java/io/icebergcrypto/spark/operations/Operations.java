@@ -59,7 +59,7 @@ public final class Operations {
 
   private Operations() {}
 
-  /** The procedure of a name, whatever its capitals; null: there is none. */
+  /** The procedure of a name, ignoring case; null if it does not exist. */
   public static Operation procedure(String name) {
     Operation found = ALL.get(name.toLowerCase(Locale.ROOT));
     return found == null || !found.isProcedure() ? null : found;

@@ -67,7 +67,7 @@ final class TableOperations {
               TableOperations::purgePlaintext),
           Operation.procedure(
               "reencrypt_table",
-              "Writes all files of a table's main branch anew, under new keys",
+              "Rewrites all files of a table's main branch, under new keys",
               "table STRING NOT NULL, options MAP<STRING,STRING>, dry_run BOOLEAN",
               "table STRING NOT NULL, data_files BIGINT NOT NULL, delete_files BIGINT NOT NULL,"
                   + " bytes BIGINT NOT NULL, left BIGINT NOT NULL, snapshots INT NOT NULL, refs"

@@ -19,8 +19,8 @@ import org.apache.spark.sql.connector.catalog.TableCatalog;
  *
  * @param plugin Spark's catalog; null: none was named
  * @param catalog the encrypting catalog that has the table: that of tables by their paths, too
- * @param inSpark the table as Spark names it; null: it is one by its path, or there is none
- * @param table the table as Iceberg names it; null: there is none
+ * @param inSpark the table as Spark names it; null: it is named by its path, or there is no table
+ * @param table the table as Iceberg names it; null: there is no table
  */
 public record Target(
     TableCatalog plugin, EncryptedCatalog catalog, Identifier inSpark, TableIdentifier table) {
@@ -38,7 +38,7 @@ public record Target(
   /**
    * The encrypting catalog of a session.
    *
-   * @throws NotSupportedException it is none of this project
+   * @throws NotSupportedException when it is not of this project
    */
   public static EncryptedCatalog catalog(SparkSession spark, String name) {
     return encrypted(

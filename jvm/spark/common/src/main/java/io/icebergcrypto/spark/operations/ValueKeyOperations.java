@@ -30,7 +30,7 @@ final class ValueKeyOperations {
               call -> rows(keys(call).entries())),
           Operation.procedure(
               "rotate_value_key",
-              "Has a value key wrapped anew, or adds a version that encrypts from now on",
+              "Rewraps a value key, or adds a version that encrypts from now on",
               "name STRING NOT NULL, new_key_id STRING, new_version BOOLEAN",
               COLUMNS,
               ValueKeyOperations::rotate),

@@ -17,7 +17,7 @@ public final class Procedures {
    *
    * @param catalog the catalog that the procedure is called in
    * @param encrypted the encrypting Iceberg catalog behind it
-   * @return null where this project has none of this name
+   * @return null if this project has no procedure of this name
    */
   public static Procedure own(Identifier ident, TableCatalog catalog, EncryptedCatalog encrypted) {
     boolean own = ident.namespace().length == 1 && isOwn(ident.namespace()[0], ident.name());

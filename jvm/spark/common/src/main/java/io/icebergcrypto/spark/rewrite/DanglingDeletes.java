@@ -19,7 +19,7 @@ import org.apache.iceberg.io.FileIO;
  * Delete files that apply to no data file of their snapshot. Which ones they apply to depends on
  * data sequence numbers: an equality delete applies to older data, a position delete also to data
  * of its own commit. When a file was added says nothing: a compaction that began long ago adds a
- * file today, with the data of then.
+ * file today, with the data from then.
  */
 final class DanglingDeletes {
   /** Each begins with what another commit has changed meanwhile. */

@@ -29,16 +29,16 @@ import org.apache.iceberg.spark.actions.SparkActions;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * All files of a table's main branch written anew, under new keys: for when the key of a file
- * leaked. Files of before stay, readable in other snapshots, branches and tags, until these are
- * expired or dropped.
+ * All files of a table's main branch rewritten, under new keys: for when the key of a file leaked.
+ * Older files stay, readable in other snapshots, branches and tags, until these are expired or
+ * dropped.
  *
  * @param table the table's full name
  * @param dataFiles how many data files the main branch had
  * @param deleteFiles how many delete files, which were applied
  * @param bytes the bytes of both
- * @param left how many files and manifests of before the main branch still has
- * @param snapshots how many other snapshots there are, which may reach files of before
+ * @param left how many older files and manifests the main branch still has
+ * @param snapshots how many other snapshots there are, which may reach older files
  * @param refs the other branches and the tags, which keep such snapshots from expiry
  * @param expireStatement the SQL that expires the other snapshots; null when there are none
  * @param committed whether the table was changed: not by a dry run, nor when it has no files
@@ -147,7 +147,7 @@ public record TableReencryption(
       if (e.getCause() instanceof ValidationException
           || e.getCause() instanceof CommitFailedException) {
         throw new IcebergCryptoException(
-                "another commit has changed files while they were written anew: "
+                "another commit has changed files while they were rewritten: "
                     + e.getCause().getMessage(),
                 "The table is as that commit left it. Call reencrypt_table again.",
                 e)
@@ -204,17 +204,17 @@ public record TableReencryption(
             "%s and %s (%,d bytes)",
             counted(dataFiles, "data file"), counted(deleteFiles, "delete file"), bytes);
     if (!committed) {
-      return files + " would be written anew; nothing was changed";
+      return files + " would be rewritten; nothing was changed";
     }
 
     if (left > 0) {
       return String.format(
-          "%s were to be written anew, and main still has %s of before: call reencrypt_table again",
-          files, counted(left, "file or manifest", "files and manifests"));
+          "%s were to be rewritten, and main still has %s: call reencrypt_table again",
+          files, counted(left, "older file or manifest", "older files and manifests"));
     }
 
     StringBuilder text = new StringBuilder(files);
-    text.append(" written anew: main has no file or manifest of before.");
+    text.append(" rewritten: main has no older file or manifest.");
     if (snapshots > 0) {
       text.append(
           String.format(

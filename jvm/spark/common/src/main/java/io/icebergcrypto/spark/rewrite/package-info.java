@@ -1,2 +1,2 @@
-/** Encrypted tables whose files are written anew, by Iceberg's own actions. */
+/** Encrypted tables whose files are rewritten by Iceberg's own actions. */
 package io.icebergcrypto.spark.rewrite;

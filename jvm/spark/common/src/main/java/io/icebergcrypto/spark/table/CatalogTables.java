@@ -51,8 +51,8 @@ public final class CatalogTables {
    * A table that is not to be verified.
    *
    * @param table its full name, as in {@link Listed}
-   * @param encrypted whether it has a key id; null when it cannot be loaded, as what is no Iceberg
-   *     table
+   * @param encrypted whether it has a key id; null when it cannot be loaded, as what is not an
+   *     Iceberg table
    */
   public record LeftOut(String table, Boolean encrypted) {}
 
@@ -133,9 +133,9 @@ public final class CatalogTables {
   }
 
   /**
-   * Whether a table that was listed is listed still. Whether it can be loaded does not tell:
-   * catalogs say that there is no table of what is no Iceberg table, or what this user may not
-   * load, too.
+   * Whether a table that was listed is still listed. Whether it can be loaded does not show this:
+   * catalogs also say that a table does not exist when it is not an Iceberg table, or when this
+   * user may not load it.
    *
    * @param table its name as in {@link Listed}
    * @return also true when it cannot be listed
@@ -157,7 +157,7 @@ public final class CatalogTables {
    *
    * @param listed what {@link #listed} found
    * @param names tables as in SQL; those without a catalog are of this one
-   * @throws TableNotFoundException when one of them is no table that was listed: a name that is
+   * @throws TableNotFoundException when one of them is not a table that was listed: a name that is
    *     misspelt is not to pass for one that is left out
    */
   public Selected without(List<Listed> listed, List<String> names) {
@@ -185,7 +185,7 @@ public final class CatalogTables {
     StringBuilder problem = new StringBuilder();
     problem.append(
         String.format(
-            "Nothing was verified: among the tables to verify there is none to leave out named %s",
+            "Nothing was verified: the tables to verify do not include any to leave out named %s",
             String.join(", ", unknown)));
     listed.stream()
         .filter(one -> one.failure() != null)

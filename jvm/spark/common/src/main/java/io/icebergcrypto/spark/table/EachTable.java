@@ -22,7 +22,7 @@ import org.apache.spark.sql.SparkSession;
  *
  * @param done what came of it, by the table's full name
  * @param left tables to which it was not done, and namespaces that cannot be listed
- * @param gone tables that are not listed any more: dropped or renamed since
+ * @param gone tables that are no longer listed: dropped or renamed since
  * @param views the views
  * @param notEncrypted tables to which it was not done because they are not encrypted, or not of
  *     Iceberg

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.ViewCatalog;
 
-/** Loads the table that is to be verified, or says why there is none. */
+/** Loads the table to verify, or says why it cannot be loaded. */
 public final class TableLoader {
   private TableLoader() {}
 
@@ -85,7 +85,7 @@ public final class TableLoader {
             e);
       }
     } catch (RuntimeException ignored) {
-      // what is said below is true all the same
+      // what is said below is still true
     }
 
     return notFound(name, e);

@@ -40,7 +40,7 @@ public final class TableNames {
   /**
    * A catalog of a session.
    *
-   * @throws InvalidConfigurationException when there is none of that name
+   * @throws InvalidConfigurationException when none has that name
    */
   public static CatalogPlugin catalog(SparkSession spark, String name) {
     CatalogManager catalogs = spark.sessionState().catalogManager();
@@ -78,7 +78,7 @@ public final class TableNames {
     if (parts.size() > 2
         && found.identifier().namespace().length == parts.size() - 1 // no catalog was found
         && !isNamespace(catalog, parts.get(0))) {
-      catalog(spark, parts.get(0)); // it does not start, or there is none
+      catalog(spark, parts.get(0)); // it does not start, or does not exist
     }
 
     return found;

@@ -133,8 +133,8 @@ final class FailedCheck {
         ? known
         : new IcebergCryptoException(
                 String.format("its %s could not be checked: %s", what, root),
-                "The check failed, which says nothing about the table. Mend what failed, and check"
-                    + " again.",
+                "The check failed, which says nothing about the table. Fix what failed, and"
+                    + " check again.",
                 failure)
             .inTable(table);
   }

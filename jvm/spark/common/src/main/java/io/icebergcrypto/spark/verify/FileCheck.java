@@ -230,8 +230,8 @@ public final class FileCheck {
       Throwable finding = FailedCheck.finding(e);
       boolean missing = finding instanceof NotFoundException;
       if (finding == null || missing) {
-        // some storages say that there is no file when there is no access, or fail when there is
-        // none
+        // without access, some storages say that a file does not exist, or fail if it does not
+        // exist
         this.problem =
             exists(stored, !missing)
                 ? new FileProblem(ProblemCode.UNREADABLE, words(e))

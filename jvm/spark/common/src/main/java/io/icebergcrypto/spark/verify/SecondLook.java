@@ -23,7 +23,7 @@ import org.apache.spark.sql.functions;
 
 /**
  * Whether what was found holds, as the table is now. Maintenance beside a verification deletes
- * files that nothing reaches any more: of snapshots that expire, of metadata that leaves the log.
+ * files that are no longer reached: of snapshots that expire, of metadata that leaves the log.
  * Nobody is to be accused of that. What the table reaches as before stands; only what was found
  * through something that is gone is looked for again, and of the files' bytes no others are read.
  */
@@ -138,7 +138,7 @@ final class SecondLook {
     return TableLoader.load(spark, name).operations().current();
   }
 
-  /** Whether none of these files leads to others. */
+  /** Whether these files do not lead to others. */
   private static boolean isWhole(FileSet files) {
     Column leads =
         functions

@@ -130,7 +130,8 @@ public record StrayTasks(
   }
 
   /**
-   * Some storages say that there is no file when there is no access, or fail when there is none.
+   * Some storages say that a file does not exist when access is denied, or fail if it does not
+   * exist.
    */
   private FileProblem notRead(String path, FileProblem problem) {
     return FileProblem.isGone(() -> shared.value().io().newInputFile(path))

@@ -83,9 +83,7 @@ final class Subject {
     return snapshots.stream().limit(MAX_SNAPSHOTS);
   }
 
-  /**
-   * The stored file's; null when the catalog does not tell where that is, or commits removed it.
-   */
+  /** The stored file's; null when the catalog does not say where that is, or commits removed it. */
   private static String sha256(BaseTable table, TableMetadata metadata) {
     String location = metadata.metadataFileLocation();
     try {

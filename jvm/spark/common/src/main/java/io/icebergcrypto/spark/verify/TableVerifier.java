@@ -203,7 +203,7 @@ public final class TableVerifier {
     release(reached);
   }
 
-  /** Checks all that leads to data and delete files, and gives these. */
+  /** Checks all that leads to data and delete files, and returns these. */
   private FileSet reached() {
     addMetadataFiles();
     FileSet manifests = jobs.distinct(below(named()));
@@ -211,7 +211,7 @@ public final class TableVerifier {
   }
 
   /**
-   * Leaves out what was found about files that nothing reaches any more.
+   * Leaves out what was found about files that are no longer reached.
    *
    * @return whether that is all: false when there was more to check below such a file
    */
@@ -351,7 +351,7 @@ public final class TableVerifier {
     return Folders.outermost(all);
   }
 
-  /** The same files for the same seed, whatever else the table has. */
+  /** The same files for the same seed, regardless of the table's other files. */
   private FileSet sampled(FileSet files) {
     if (options.sample() == 1) {
       return files;

@@ -25,7 +25,7 @@ public record VerifyOptions(
   /**
    * Checks the values.
    *
-   * @throws InvalidConfigurationException when the sample is no share
+   * @throws InvalidConfigurationException when the sample is not a share
    */
   public VerifyOptions {
     if (!(sample > 0 && sample <= 1)) {

@@ -93,7 +93,7 @@ public final class VerifyResult implements AutoCloseable {
         : problem;
   }
 
-  /** Where plaintext of the table is that was encrypted in place; null: there is none. */
+  /** Where plaintext of the table is that was encrypted in place; null if it has none. */
   public Finding plaintextLeft() {
     return plaintextLeft;
   }

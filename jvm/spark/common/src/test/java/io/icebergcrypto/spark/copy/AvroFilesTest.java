@@ -20,7 +20,7 @@ import org.apache.iceberg.io.PositionOutputStream;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.junit.jupiter.api.Test;
 
-/** Streams of Avro files are closed, whatever fails. */
+/** Streams of Avro files are closed, no matter what fails. */
 class AvroFilesTest {
   private static final Schema SCHEMA =
       SchemaBuilder.record("r").fields().requiredString("path").endRecord();

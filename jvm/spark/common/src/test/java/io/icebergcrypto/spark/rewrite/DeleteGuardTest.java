@@ -98,7 +98,7 @@ class DeleteGuardTest extends LakeFixture {
     assertThat(TestLake.ids(table)).containsExactly(1L, 4L, 5L);
   }
 
-  /** Iceberg looks at the data that is kept, and there is none. */
+  /** Iceberg looks at the data that is kept, which is empty. */
   @Test
   void aRewriteOfAllDataDropsNoDeleteOfMeanwhile() {
     DataFile old = append(table, 1, 2, 3);

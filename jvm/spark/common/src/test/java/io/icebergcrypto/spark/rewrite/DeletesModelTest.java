@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class DeletesModelTest {
   private enum Defect {
     NONE,
-    /** A delete goes that was added before, with the files of before. */
+    /** A delete goes that was added before, with the earlier files. */
     GOES_BY_WHEN_FILES_WERE_ADDED,
     LOOKS_AT_THE_NEWEST_DATA,
     /** Iceberg's: a rewrite of all data drops deletes, without a look at what it adds. */
@@ -44,7 +44,7 @@ class DeletesModelTest {
     DELETE1, // the sequence number of an equality delete; 0: not live
     DELETE2,
     UPSERTS,
-    DROPPED, // the rows of the last upsert are none: the row is deleted
+    DROPPED, // the last upsert has no rows: the row is deleted
     COMPACTION, // steps
     READ2,
     OF2, // whether what it has read had the row
@@ -160,7 +160,7 @@ class DeletesModelTest {
           there ? "reencrypt commits what it has rewritten" : "reencrypt conflicts",
           n -> {
             if (!there) {
-              n.set(Var.REENCRYPTION, 2); // with partial progress it goes on all the same
+              n.set(Var.REENCRYPTION, 2); // with partial progress it continues nevertheless
               return;
             }
 

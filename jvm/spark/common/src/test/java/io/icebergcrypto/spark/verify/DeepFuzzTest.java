@@ -9,8 +9,8 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 /**
- * Hostile files: whatever the bytes are, a check ends with an answer, and only the file as it was
- * written is fine. The key metadata is the table's, and gives the length of the hostile file.
+ * Hostile files: for any bytes, a check ends with an answer, and only the file as it was written is
+ * fine. The key metadata is the table's, and gives the length of the hostile file.
  */
 class DeepFuzzTest {
   @Test

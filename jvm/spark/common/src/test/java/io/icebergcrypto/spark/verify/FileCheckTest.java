@@ -175,7 +175,7 @@ class FileCheckTest {
         List.of(
             new IOException("connection reset"),
             new IllegalStateException("connection pool shut down"),
-            new IcebergCryptoException("KMS down", "mend it"));
+            new IcebergCryptoException("KMS down", "fix it"));
     for (Throwable outage : outages) {
       Storage onOpen = new Storage(file.bytes(), false);
       onOpen.open = outage;
@@ -240,7 +240,7 @@ class FileCheckTest {
     }
   }
 
-  /** Without permission, Hadoop's local file system says that there is no such file. */
+  /** Without permission, Hadoop's local file system says that the file does not exist. */
   @ParameterizedTest
   @EnumSource
   void filesWithoutAccess(Depth depth) throws IOException {

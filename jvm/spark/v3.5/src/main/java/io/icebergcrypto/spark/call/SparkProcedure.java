@@ -11,7 +11,8 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A procedure as Iceberg calls it for Spark 3.5. What is not given is null, whatever the default.
+ * A procedure as Iceberg calls it for Spark 3.5. What is not given is null, regardless of the
+ * default.
  */
 public final class SparkProcedure
     implements org.apache.spark.sql.connector.iceberg.catalog.Procedure {

@@ -22,8 +22,8 @@ import org.apache.spark.sql.functions;
 
 /**
  * Folders that were the table's at some time, by its logged metadata: it was moved, or wrote
- * elsewhere. Whoever can write to the storage can change that metadata, and other tables may have
- * such a folder since: plaintext is looked for in there, and told, but not deleted.
+ * elsewhere. Anyone who can write to the storage can change that metadata, and other tables may
+ * have such a folder since: plaintext is looked for in there, and reported, but not deleted.
  */
 final class FormerFolders implements Serializable {
   private static final long serialVersionUID = 1L;

@@ -24,7 +24,7 @@ import org.apache.spark.sql.SparkSession;
  * The metadata that a table had before it was encrypted: the copy that was kept, and older files of
  * the logs.
  *
- * @param kept null when there is none any more, or it is damaged
+ * @param kept null when it no longer exists, or is damaged
  * @param folders where the table was, by all metadata of it that could be read, as large as that is
  * @param rows the metadata files from before, as {@link OldTree#FILES}
  */
@@ -85,7 +85,7 @@ record OldMetadata(TableMetadata kept, Set<String> folders, Dataset<Row> rows) {
     TableMetadata kept = metadataOrNull(read);
     if (kept == null) {
       rows.add(
-          row(path, read.length(), OldTree.DAMAGED, "it is no table metadata", OldTree.PLAINTEXT));
+          row(path, read.length(), OldTree.DAMAGED, "it is not table metadata", OldTree.PLAINTEXT));
       return null;
     }
 
@@ -94,7 +94,7 @@ record OldMetadata(TableMetadata kept, Set<String> folders, Dataset<Row> rows) {
       throw new TamperedException(
               String.format("%s is not the metadata that it had before it was encrypted", path),
               String.format(
-                  "Nothing was deleted. Somebody changed the property %s, or that file.",
+                  "Nothing was deleted. The property %s or that file was changed.",
                   EncryptionProperties.PLAINTEXT_METADATA))
           .inTable(tableName);
     }

@@ -71,7 +71,7 @@ final class OldTree {
   static final String ENCRYPTED = "encrypted";
   static final String GONE = "gone";
 
-  /** The storage did not tell. */
+  /** The storage did not say. */
   static final String UNKNOWN = "unknown";
 
   /** A gap: there is no such file. */
@@ -202,7 +202,7 @@ final class OldTree {
           null);
     }
 
-    /** Whether the storage failed, or gave all bytes of what cannot be read all the same. */
+    /** Whether the storage failed, or returned all bytes of what still cannot be read. */
     private Gap gap(String path, Exception e) {
       if (Causes.any(e, NotFoundException.class::isInstance)) {
         return new Gap(MISSING, "there is no such file");

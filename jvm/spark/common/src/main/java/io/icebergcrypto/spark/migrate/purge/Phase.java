@@ -8,7 +8,7 @@ import java.util.stream.Stream;
 /**
  * The steps of a purge, in their order. One begins when the files of those before are proved gone,
  * so that what is left can always be read from what names it. The table's property says which has
- * begun: from then on, what the steps before have deleted is no gap in the old tree.
+ * begun: from then on, what the steps before have deleted is not a gap in the old tree.
  */
 enum Phase {
   DATA(
@@ -31,7 +31,7 @@ enum Phase {
     return name().toLowerCase(Locale.ROOT).replace('_', ' ');
   }
 
-  /** The step of this {@link #label()}; the first when there is none. */
+  /** The step of this {@link #label()}; the first if no step has it. */
   static Phase ofLabel(String label) {
     return Stream.of(values())
         .filter(phase -> phase.label().equals(label))

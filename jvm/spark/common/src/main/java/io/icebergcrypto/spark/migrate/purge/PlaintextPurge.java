@@ -46,10 +46,10 @@ import org.apache.spark.sql.types.DataTypes;
  * Deletes the files that a table had before it was encrypted in place, after which its old history
  * is gone. It deletes what the kept metadata reaches, is plaintext by its bytes, and is reached by
  * no snapshot of the table in force; and old metadata files. All of that is in the table's folders,
- * or in those that the user names: the kept metadata and its manifests are plaintext, and whoever
- * changes them names any file. It goes from the data to what names it, a step at a time ({@link
- * Phase}), then proves that the table's folders hold nothing in plaintext, and only then forgets
- * where the old files were: after a crash or a failure another call does the rest.
+ * or in those that the user names: the kept metadata and its manifests are plaintext, and anyone
+ * who changes them can name any file. It goes from the data to what names it, a step at a time
+ * ({@link Phase}), then proves that the table's folders hold nothing in plaintext, and only then
+ * forgets where the old files were: after a crash or a failure another call does the rest.
  */
 public final class PlaintextPurge {
   private static final int NAMED = 10;
@@ -108,7 +108,7 @@ public final class PlaintextPurge {
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
     try {
       return new PlaintextPurge(spark, catalog, identifier, table, options, progress).run();
-    } catch (Exception e) { // Spark's is none that Java knows of
+    } catch (Exception e) { // Spark throws checked ones undeclared
       CancelledException.rethrow(e);
       throw e;
     } finally {
@@ -235,7 +235,7 @@ public final class PlaintextPurge {
   }
 
   /**
-   * Table metadata is plaintext as long as the table lives: old manifests, which anybody may have
+   * Table metadata is plaintext as long as the table lives: old manifests, which anyone may have
    * changed, have no say in whether that goes.
    */
   private static Column isMetadata(TableMetadata current) {
@@ -279,7 +279,7 @@ public final class PlaintextPurge {
       throw new IcebergCryptoException(
               "not finished: some of its old files cannot be read: " + String.join(", ", unknown),
               "Nothing was deleted by this call. The storage failed, or does not let this client"
-                  + " read them: mend that, and call purge_plaintext again, which goes on.")
+                  + " read them: fix that, and call purge_plaintext again, which continues.")
           .inTable(table.name());
     }
 
@@ -315,10 +315,10 @@ public final class PlaintextPurge {
                   folders,
                   String.join(", ", files.outsidePaths(NAMED))),
               "Nothing was deleted. They may be another table's: add_files, snapshot and migrate"
-                  + " import such files, and whoever can write to the storage can name any. dry_run"
-                  + " => true lists them. Give the folders of files that others need as keep =>"
-                  + " array('...'), and those where the files listed are this table's alone, as"
-                  + " those of a former write.data.path, as folders => array('...').")
+                  + " import such files, and anyone who can write to the storage can name any."
+                  + " dry_run => true lists them. Give the folders of files that others need as"
+                  + " keep => array('...'), and those where the files listed are this table's"
+                  + " alone, as those of a former write.data.path, as folders => array('...').")
           .inTable(table.name());
     }
   }
@@ -367,7 +367,7 @@ public final class PlaintextPurge {
         files,
         "Nothing is forgotten, and what names these files is still there. Let this client delete"
             + " them, or wait until the storage is well again, and call purge_plaintext again,"
-            + " which goes on.");
+            + " which continues.");
   }
 
   // ---- storage

@@ -25,9 +25,9 @@ import org.apache.spark.sql.SparkSession;
 final class Proof {
   private static final int NAMED = 10;
 
-  private static final String MEND =
-      "Nothing is forgotten. The check failed, which says nothing about these files: mend the"
-          + " storage or the KMS, and call purge_plaintext again, which goes on.";
+  private static final String CALL_AGAIN =
+      "Nothing is forgotten. The check failed, which says nothing about these files: fix the"
+          + " storage or the KMS, and call purge_plaintext again, which continues.";
 
   private static final String LOOK =
       "verify_encryption with strays => true lists them. They belong to snapshots that expired, to"
@@ -58,8 +58,8 @@ final class Proof {
   }
 
   /**
-   * Proves that beside what the purge is to delete there is none, while manifests still say which
-   * plaintext is elsewhere.
+   * Proves that there is no plaintext beside what the purge will delete, while manifests still say
+   * which plaintext is elsewhere.
    *
    * @throws IcebergCryptoException when there is, or when that is not known
    */
@@ -68,7 +68,7 @@ final class Proof {
     Dataset<Row> others = FormerFolders.plaintext(spark, storage, files.own(), known, progress);
     List<String> unknown = words(others.where(col("state").equalTo(OldTree.UNKNOWN)));
     if (!unknown.isEmpty()) {
-      throw notFinished("some files in its folders could not be checked", unknown, MEND);
+      throw notFinished("some files in its folders could not be checked", unknown, CALL_AGAIN);
     }
 
     List<String> plaintext = words(others);
@@ -87,7 +87,7 @@ final class Proof {
   }
 
   /**
-   * Proves that there is none.
+   * Proves that there is no plaintext.
    *
    * @throws IcebergCryptoException when there is, or when that is not known
    */
@@ -127,7 +127,7 @@ final class Proof {
         : notFinished(
             "its old files were deleted, and some files could not be checked: " + summary,
             words(unchecked),
-            MEND + VERSIONS);
+            CALL_AGAIN + VERSIONS);
   }
 
   /** Not that of the plaintext from before, which another purge would delete. */
@@ -148,7 +148,7 @@ final class Proof {
     return notFinished(table.name(), what, files, hint);
   }
 
-  /** The error of a purge that another call goes on with. */
+  /** The error of a purge that another call continues. */
   static IcebergCryptoException notFinished(
       String table, String what, List<String> files, String hint) {
     return new IcebergCryptoException(

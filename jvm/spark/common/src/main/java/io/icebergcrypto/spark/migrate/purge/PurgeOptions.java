@@ -17,7 +17,7 @@ public record PurgeOptions(
   /**
    * Checks the folders.
    *
-   * @throws InvalidConfigurationException when one is no folder, or a whole storage
+   * @throws InvalidConfigurationException when one is not a folder, or a whole storage
    */
   public PurgeOptions {
     folders = List.copyOf(folders);

@@ -66,7 +66,7 @@ final class PurgeRecord {
                         before.getOrDefault(TableProperties.METADATA_PREVIOUS_VERSIONS_MAX, "")))));
   }
 
-  /** Nothing leads to the old files any more, and the user's properties are back. */
+  /** Nothing leads to the old files now, and the user's properties are restored. */
   void forget() {
     commit(
         (before, builder) -> {
@@ -91,7 +91,7 @@ final class PurgeRecord {
         });
   }
 
-  /** Nothing, when another call has finished meanwhile: its last commit put all in order. */
+  /** Nothing, when another call has finished meanwhile: its last commit restored everything. */
   private void commit(
       BiFunction<Map<String, String>, TableMetadata.Builder, TableMetadata.Builder> change) {
     CommitRetry.commit(

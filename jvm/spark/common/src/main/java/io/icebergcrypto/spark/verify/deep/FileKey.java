@@ -52,7 +52,7 @@ public final class FileKey {
    *
    * @param file whose it is
    * @param metadata Iceberg's standard key metadata, not encrypted; stays as it is
-   * @throws IcebergCryptoException when it is none, or of a later version
+   * @throws IcebergCryptoException when it is not valid, or of a later version
    */
   public static FileKey of(InputFile file, ByteBuffer metadata) {
     try {
@@ -96,7 +96,7 @@ public final class FileKey {
     return parts == null ? key : parts.getKey(keyMetadata);
   }
 
-  /** Null: there is none. */
+  /** Null if it has none. */
   byte[] aadPrefix() {
     return aadPrefix;
   }

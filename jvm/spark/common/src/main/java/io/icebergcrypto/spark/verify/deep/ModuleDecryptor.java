@@ -94,8 +94,8 @@ final class ModuleDecryptor {
   }
 
   /**
-   * Checks the signature of a plaintext footer: it is encrypted once more, with the same nonce, and
-   * the tag compared (Parquet modular encryption, section 5.3).
+   * Checks the signature of a plaintext footer: it is encrypted again, with the same nonce, and the
+   * tag compared (Parquet modular encryption, section 5.3).
    *
    * @param key the footer's
    * @param bytes has the footer

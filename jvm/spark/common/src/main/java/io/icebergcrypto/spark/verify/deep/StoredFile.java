@@ -21,9 +21,7 @@ public final class StoredFile implements InputFile, AutoCloseable {
 
   private static final int END = 64 << 10;
 
-  /**
-   * How much is read at least; more would be copied once more when a page crosses the end of it.
-   */
+  /** How much is read at least; more would be copied again when a page crosses the end of it. */
   private static final int WINDOW = 128 << 10;
 
   private static final String CUT_HINT =

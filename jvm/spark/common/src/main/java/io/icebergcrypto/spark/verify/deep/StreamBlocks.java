@@ -26,7 +26,7 @@ public final class StreamBlocks {
         check(in, block, layout.blockCount());
       }
     } catch (IOException e) { // Iceberg's: the storage's are StorageException
-      throw NotAsWritten.unknown("it is no AES GCM stream: " + e.getMessage(), e);
+      throw NotAsWritten.unknown("it is not an AES GCM stream: " + e.getMessage(), e);
     }
   }
 

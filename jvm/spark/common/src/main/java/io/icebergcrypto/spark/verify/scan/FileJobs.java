@@ -20,7 +20,10 @@ import org.apache.spark.sql.expressions.WindowSpec;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructType;
 
-/** Who checks files: the driver if they are few, or Spark's tasks; and how these divide them. */
+/**
+ * Where files are checked: in the driver if they are few, or in Spark's tasks; and how these divide
+ * them.
+ */
 public final class FileJobs {
   /** What a task takes on, so that it neither runs for long nor opens manifests for little. */
   private static final long MAX_PART_BYTES = 1L << 30;
@@ -52,7 +55,7 @@ public final class FileJobs {
       return Integer.parseUnsignedInt(value);
     } catch (NumberFormatException e) {
       throw new InvalidConfigurationException(
-          FEW + " is '" + value + "', which is no number of files",
+          FEW + " is '" + value + "', which is not a number of files",
           "Give 0, for Spark jobs only, or a small number such as " + FEW_DEFAULT + ".");
     }
   }

@@ -82,7 +82,7 @@ public final class FileSet {
         .reduce(first.few(few).rows(), Dataset::union);
   }
 
-  /** Whether there is none. */
+  /** Whether it has no file. */
   public boolean isEmpty() {
     return isFew() ? few.isEmpty() : many.isEmpty();
   }

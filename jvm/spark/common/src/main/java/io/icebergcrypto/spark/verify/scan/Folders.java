@@ -82,7 +82,7 @@ public final class Folders implements AutoCloseable {
     throw new IllegalStateException("Folders are nested without end: " + roots);
   }
 
-  /** The folders that are in none of the others. */
+  /** The folders that are not in any of the others. */
   public static List<String> outermost(Collection<String> folders) {
     Map<String, String> byPlace = new TreeMap<>();
     folders.forEach(folder -> byPlace.putIfAbsent(Storage.comparable(folder) + "/", folder));

@@ -97,7 +97,7 @@ public final class GroupIterator<T, R> implements Iterator<R>, Closeable {
     return current.next();
   }
 
-  /** Closes the group that it is in, for who does not go on to the end. */
+  /** Closes the group that it is in, for a caller that stops before the end. */
   @Override
   public void close() throws IOException {
     if (current instanceof Closeable closeable) {

@@ -18,7 +18,7 @@ import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.SparkSession;
 import scala.Tuple2;
 
-/** Reads manifest lists by a Spark job: on executors, as who deletes a table's files does. */
+/** Reads manifest lists by a Spark job: on executors, as a delete of a table's files does. */
 public final class ManifestListJobs implements ManifestListCheck {
   private static final int LISTS_OF_A_TASK = 100;
 

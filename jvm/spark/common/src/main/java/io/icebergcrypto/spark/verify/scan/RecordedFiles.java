@@ -27,7 +27,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Outcomes of data and delete files in a folder, as Parquet: what was found right there before is
  * not checked again, as these files do not change. Each task's outcomes are there when it ends, so
- * a run that was stopped goes on where it was. The folder holds paths and outcomes, no keys. Who
+ * a run that was stopped continues where it was. The folder holds paths and outcomes, no keys. Who
  * writes to it can make a file pass as checked.
  */
 public final class RecordedFiles {
@@ -84,7 +84,7 @@ public final class RecordedFiles {
       }
 
       return new RecordedFiles(spark, rows, new Path(path, "outcomes").toString());
-    } catch (IOException | IllegalArgumentException e) { // the latter is for what is no URI
+    } catch (IOException | IllegalArgumentException e) { // the latter is for what is not a URI
       throw new IcebergCryptoException(
               String.format("the folder %s cannot be used to resume: %s", folder, e.getMessage()),
               "Check the URI, and that Spark may read and write there.",
@@ -139,12 +139,12 @@ public final class RecordedFiles {
   public Dataset<Row> right() {
     return all()
         .where("problem IS NULL")
-        .where(functions.col(RUN).notEqual(run)) // Spark reads the folder anew when it grows
+        .where(functions.col(RUN).notEqual(run)) // Spark reads the folder again when it grows
         .dropDuplicates("path")
         .drop(RUN);
   }
 
-  /** Adds outcomes, and gives them as they are recorded. */
+  /** Adds outcomes, and returns them as they are recorded. */
   public Dataset<Row> add(Dataset<Row> found) {
     found
         .withColumn(RUN, functions.lit(run))

@@ -182,7 +182,7 @@ public final class Tally {
   /**
    * The files of one kind that start alike; a null magic: they could not be read.
    *
-   * @param wrongFiles how many of them have a problem, whatever they start with
+   * @param wrongFiles how many of them have a problem, regardless of what they start with
    * @param uncheckedFiles how many could not be checked
    */
   public record Count(

@@ -253,7 +253,7 @@ class PurgeModelTest {
       if (!s.has(var(Var.GAP1))) {
         step("knows all old files", next());
       } else if (ahead) {
-        step("another call is ahead: it begins anew", Pc.LOAD);
+        step("another call is ahead: it begins again", Pc.LOAD);
       } else {
         step("refuses, as what named old files is missing", Pc.FAILED);
       }
