@@ -130,7 +130,7 @@ PYTHON_TESTS := tests/unit tests/catalog/tables/test_lifecycle.py tests/catalog/
 test-pythons: setup-test #+ Run all unit tests, and some with Spark, on the other Pythons that are here (PYTHONS=3.12 chooses one)
 	$(if $(PYTHONS_FOUND),$(call ready,$(PYTHONS_FOUND:%=.venv-python%/.test)))
 	@for python in $(PYTHONS); do \
-	    if [[ " $(PYTHONS_FOUND) " != *" $$python "* ]]; then echo "Python $$python was left out: there is none here"; continue; fi; \
+	    if [[ " $(PYTHONS_FOUND) " != *" $$python "* ]]; then echo "Python $$python was left out: it was not found";  continue; fi; \
 	    echo "Python $$python"; ($(on_java); .venv-python$$python/bin/pytest $(PYTHON_TESTS) $(POOL) $(ARGS)); done
 
 # The jar is the one that the JDK in use has built.

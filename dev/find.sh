@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds another Java or Python than the one in use, for tests on it. Prints where it is; ends with 1 where there is none.
+# Finds another Java or Python than the one in use, for tests on it. Prints its path, or ends with 1 if it is not found.
 # Usage: find.sh java VERSION     a JDK of that major version: its folder, for JAVA_HOME
 #        find.sh python VERSION   such as 3.12: the program
 # A JDK, or a folder of several, in JDKS is seen first; several have a colon between them.
@@ -22,7 +22,7 @@ case $what in
     done
     ;;
   python)
-    # on the PATH there may be one that only tells that there is none, as pyenv's
+    # one on the PATH may only say that this version is missing, as pyenv's does
     found=("$HOME"/.pyenv/versions/*/bin/python"$version" "$HOME"/.local/share/uv/python/*/bin/python"$version")
     for python in "$(command -v "python$version")" "${found[@]}"; do
       if [[ -x $python && $("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2> /dev/null) == "$version" ]]; then

@@ -54,7 +54,7 @@ def environments(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         failed = run["outcomes"].get("failed", 0)
         if failed:
             fail(
-                f"{failed} of {run['tests']} tests failed on {row}", "mend them, and run them again"
+                f"{failed} of {run['tests']} tests failed on {row}", "fix them, and run them again"
             )
         passed[(run["tests"], *row)] += run["outcomes"].get("passed", 0)
     rows = sorted(passed.items(), key=lambda item: (item[0][0], *map(numbers, item[0][1:])))

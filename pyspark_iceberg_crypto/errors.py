@@ -79,7 +79,7 @@ class VerificationIncompleteError(VerificationFailedError):
 
 
 class CancelledError(IcebergCryptoError):
-    """Somebody cancelled the call: its Spark jobs, or its thread in the JVM."""
+    """The call was cancelled: its Spark jobs, or its thread in the JVM."""
 
 
 class NotSupportedError(IcebergCryptoError):
@@ -87,7 +87,7 @@ class NotSupportedError(IcebergCryptoError):
 
 
 class NotEncryptedError(NotSupportedError):
-    """A table has no keys: it is not encrypted and, as far as its metadata tells, never was."""
+    """A table has no keys: it is not encrypted and, as far as its metadata shows, never was."""
 
 
 class NoSessionError(IcebergCryptoError):

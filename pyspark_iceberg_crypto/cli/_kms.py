@@ -22,7 +22,7 @@ from pyspark_iceberg_crypto.kms import BY_TYPE, KeyInfo, Kms
 from pyspark_iceberg_crypto.reports import _terminal
 
 _CATALOG = "lake"
-_OF_PROFILE = f"{__name__}.of_profile"  # a KMS, or why there is none, in click's meta
+_OF_PROFILE = f"{__name__}.of_profile"  # a KMS, or why it has none, in click's meta
 
 
 class _KeyCommand(KmsCommand):
@@ -50,7 +50,7 @@ class _KeyCommand(KmsCommand):
     )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; where no KMS is named, the profile's tells which there are."""
+        """Read the arguments; where no KMS is named, the profile's says which there are."""
         asks = not {"-h", "--help"} & set(args) and named(args, "--kms") is None
         if asks and not ctx.resilient_parsing:
             catalog, config = named(args, "--catalog") or _CATALOG, named(args, "--config")
@@ -58,7 +58,7 @@ class _KeyCommand(KmsCommand):
                 profile = _profile.load(Path(config) if config else None)
                 ctx.meta[_OF_PROFILE] = profile.catalog(catalog).kms
             except ConfigurationError as error:
-                ctx.meta[_OF_PROFILE] = error  # told when it is known whether as JSON
+                ctx.meta[_OF_PROFILE] = error  # shown when it is known whether as JSON
             if ctx.meta[_OF_PROFILE] is None:
                 said = f"Or name it in the profile, under kms of the catalog {catalog}."
                 raise click.MissingParameter(said, ctx=ctx, param=self.kms_option)

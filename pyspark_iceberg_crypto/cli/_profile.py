@@ -51,7 +51,7 @@ class Profile:
     """What the file and the environment say.
 
     Attributes:
-        file: the file; None: there is none.
+        file: the file; None if there is no such file.
         texts: the settings of each catalog by their names, as they stand: references are not followed.
         spark: Spark's settings.
         packages: Maven coordinates that every session gets.

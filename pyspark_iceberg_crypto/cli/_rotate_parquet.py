@@ -11,7 +11,7 @@ from pyspark_iceberg_crypto.verbs.rotation_parquet import rotate_parquet_keys
 @_session.command()
 @click.argument("folder")
 def rotate_parquet(folder: str, output: str) -> None:
-    """Wrap the keys of the Parquet files below FOLDER anew, with the newest versions of their master keys.
+    """Wrap the keys of the Parquet files below FOLDER again, with the newest versions of their master keys.
 
     For Spark's own Parquet files whose wrapped keys are in files beside them; the Parquet files stay as they are.
     Nobody may write to the folder meanwhile. Iceberg's tables are for `rotate`.

@@ -80,7 +80,7 @@ def act(
         do: what to do to a table, with a report as result.
         output: "text" or "json". JSON is one object for one table, and a list of them for several or many.
         more: text to print after a result.
-        skip: says why a table of many is to be skipped; empty: it is not.
+        skip: why a table of several is skipped; empty if it is not.
     """
     with _shared.errors_told(), opened(targets) as spark:
 

@@ -180,10 +180,10 @@ def _excepted(
 
 
 def _require_many(spark: SparkSession, target: str) -> None:
-    """Raise an error when tables are to be left out of what is no catalog and no namespace."""
+    """Raise an error if the target to leave tables out of is neither a catalog nor a namespace."""
     if not (_names.is_whole(target) or _is_namespace(spark, target)):
         raise _shared.CommandLineError(
-            f"--except leaves out tables of a catalog or a namespace, and {target} is none",
+            f"--except leaves out tables of a catalog or a namespace, and {target} is neither",
             "leave it out, or give the catalog or the namespace as TARGET",
         )
 

@@ -118,7 +118,7 @@ def _quoted(path: str) -> str:
     """Return the name of a column as ORC reads it.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: it is not one.
         NotSupportedError: ORC takes it for a column's number.
     """
     parts = _names.parts(path)

@@ -34,7 +34,7 @@ class Step:
         name: what was looked at.
         status: how it went.
         detail: what was found, or what is wrong.
-        hint: how to mend it; empty when there is nothing to mend.
+        hint: how to fix it; empty when there is nothing to fix.
         key_id: the master key that was tried; None where it is not about one key.
     """
 

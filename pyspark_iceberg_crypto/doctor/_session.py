@@ -63,7 +63,7 @@ CATALOG, CACHE = "catalog", "key cache"
 BEFORE_KMS = (JAVA, JARS, ENVIRONMENT, DISKS, WIRE, CATALOG, CACHE)
 SETTINGS, NETWORK, LOGIN = "KMS settings", "KMS network", "login"
 PERMISSION, KEY, ROUND_TRIP = "permission", "key", "round trip"
-# What a call of the KMS goes through. An error's type tells how far it came.
+# What a call of the KMS goes through. An error's type says how far it came.
 CHAIN = (SETTINGS, NETWORK, LOGIN, PERMISSION, KEY, ROUND_TRIP)
 ASKED = (NETWORK, LOGIN, PERMISSION, KEY)  # these need an answer of the KMS, or the lack of one
 
@@ -103,7 +103,7 @@ def diagnose(
 
 
 def not_started(catalog: str, error: IcebergCryptoError) -> DoctorReport:
-    """Tell of a Spark that did not start what there is to tell."""
+    """Report what is known of a Spark that did not start."""
     return DoctorReport(catalog, [_failed(JAVA, error), *_not_reached((*BEFORE_KMS[1:], *CHAIN))])
 
 

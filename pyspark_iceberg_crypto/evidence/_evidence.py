@@ -43,12 +43,12 @@ class Evidence(_terminal.Shown):
         """Return this report with a signature, which `check_report` checks later.
 
         It is an HMAC-SHA-256 over the report's JSON, with a random key that the KMS wraps with a master key. It
-        proves that the report is as somebody left it who may use that master key. It is no public-key signature:
-        whoever may use the key could have made it.
+        proves that the report is as someone left it who may use that master key. It is no public-key signature:
+        anyone who may use the key could have made it.
 
         Args:
             spark: a session that has the catalog.
-            catalog: the catalog whose KMS is to be used, such as "lake".
+            catalog: the catalog whose KMS signs, such as "lake".
             key_id: the master key. It has to be one with which only those can wrap who may use it: no RSA key.
 
         Raises:

@@ -59,7 +59,7 @@ ERRORS = ErrorTable(
         Rule(
             "KMSInvalidStateException",
             errors.KeyDisabledError,
-            "aws kms describe-key tells its state",
+            "aws kms describe-key shows its state",
         ),
         Rule(
             "AccessDeniedException",
@@ -291,7 +291,7 @@ class AwsKms(Kms):
         """A boto3 client; what it raises comes out as our errors.
 
         With `once` it asks once, for calls that must not be made twice; that is then the hint of an error that
-        does not tell whether the call was carried out.
+        does not say whether the call was carried out.
         """
         boto3 = load("boto3", self.extra)
         config = load("botocore.config", self.extra).Config(

@@ -204,7 +204,7 @@ class GcpKms(Kms):
 
         Args:
             name: the key's full name; or its last part, where project, location and key_ring are set.
-            create_key_ring: make the key ring too if there is none; it cannot be deleted either.
+            create_key_ring: make the key ring too if it does not exist; it cannot be deleted either.
             protection_level: "software" or "hsm".
         """
         key = self._key(name)

@@ -18,7 +18,7 @@ STATES = {
 }
 _NAMES = (
     "metadata.json is never encrypted: it holds the schema, properties, paths of manifest lists and counts. Names and "
-    "lengths of files are visible to whoever can list the storage."
+    "lengths of files are visible to anyone who can list the storage."
 )
 _DEPTHS = {
     "magic": "Of each file the first bytes were read: they say whether it is of an encrypted format.",
@@ -139,7 +139,7 @@ def _key(report: TableReport) -> str:
 
 
 def file_count(report: TableReport) -> int:
-    """How many files there are that should be encrypted: the number that is told everywhere."""
+    """How many files there are that should be encrypted: the number that every report shows."""
     return report.file_count - never_encrypted(report)
 
 

@@ -26,7 +26,7 @@ class EncryptionKey:
         kind: what it encrypts: master (KEKs), kek (key metadata), value (values of columns), manifest list,
             statistics; other (an entry of another program), or dead (nothing: the next commit removes it).
         encrypted_by: the id of the key that wraps it; None for a master key.
-        created_at: when it was made, in ISO 8601 and UTC; only a KEK and a value key tell.
+        created_at: when it was made, in ISO 8601 and UTC; only of a KEK and a value key.
         age_days: its age in whole days.
         snapshots: how many snapshots cannot be read without it.
         overdue: whether it is a KEK older than encryption.kek.max-age-days.
@@ -37,7 +37,7 @@ class EncryptionKey:
         used_for: the snapshot of a manifest list, or the statistics file.
         key_length: its length in bytes; None when that cannot be told.
         key_version: the version of its master key that wrapped a KEK or a value key; None for other keys, and where
-            the wrapped key does not tell (AWS, Google, Azure).
+            the wrapped key does not contain it (AWS, Google, Azure).
     """
 
     key_id: str
@@ -57,13 +57,13 @@ class EncryptionKey:
 
 @dataclass(frozen=True)
 class KeysReport(Report):
-    """The keys of a table, as its metadata and its KMS tell. It prints as text.
+    """The keys of a table, from its metadata and its KMS. It prints as text.
 
     The keys of manifests, data files and delete files are in the manifests, which are not read.
 
     Attributes:
         table: the table's full name.
-        key_id: its master key; None when somebody removed that from its properties.
+        key_id: its master key; None when someone removed that from its properties.
         data_key_length: the table property encryption.data-key-length, or Iceberg's default, as text: the
             length in bytes of the keys that are made from now on.
         kek_max_age_days: from which age on a KEK is overdue.

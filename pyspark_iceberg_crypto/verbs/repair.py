@@ -60,7 +60,7 @@ def _verdict(found: RepairReport) -> Text:
     table = visible(found.table)
     if not found.findings:
         return Text(
-            f"✓ {table}: nothing is wrong with it; whether all files are encrypted, verify tells",
+            f"✓ {table}: nothing is wrong with it; to check that all files are encrypted, use verify",
             "green",
         )
     if found.ok:

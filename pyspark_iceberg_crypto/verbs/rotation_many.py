@@ -126,7 +126,7 @@ class MasterKeyVersions:
 
     Attributes:
         key_id: the master key.
-        wraps_now: the version that wraps new KEKs; None: the KMS does not tell, or did not answer.
+        wraps_now: the version that wraps new KEKs; None: the KMS does not report it, or did not answer.
         in_use: how many tables need a version, by version; for a value key that is the table that keeps it.
         untold: how many tables have KEKs or value keys that do not tell the version (AWS, Google Cloud, Azure).
         problem: why the KMS did not answer; None: it did.
@@ -159,13 +159,13 @@ class KeyVersionsReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether each table could be looked at, and the KMS told all that it knows."""
+        """Whether each table could be looked at, and the KMS answered for each key."""
         return not self.left and all(key.problem is None for key in self.keys)
 
     def not_needed(self, key_id: str) -> list[int]:
         """Return the versions of a master key that none of these tables needs.
 
-        None are returned where that is not known: a table could not be looked at, or a wrapped key does not tell.
+        None are returned where that is not known: a table could not be looked at, or a wrapped key does not contain its version.
         Other catalogs, older metadata files and jobs that run may still need them.
         """
         key = next((one for one in self.keys if one.key_id == key_id), None)
@@ -228,7 +228,7 @@ def key_versions_in_use(
 
     A table costs a load of its metadata; the KMS wraps one trial key with each master key, to tell which version
     wraps now, and gives what loads need where metadata is authenticated. Keystores, Vault and PKCS#11 write the
-    version into what they wrap; AWS, Google Cloud and Azure do not, so that only their own logs tell.
+    version into what they wrap; AWS, Google Cloud and Azure do not, so only their own logs show it.
 
     Args:
         spark: a session that knows the catalog, which must be one of this project.

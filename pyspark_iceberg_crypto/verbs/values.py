@@ -130,7 +130,7 @@ def rotate_value_key(
     new_key_id: str | None = None,
     new_version: bool = False,
 ) -> list[ValueKey]:
-    """Have a value key wrapped anew, or add a version to it.
+    """Have a value key wrapped again, or add a version to it.
 
     Args:
         spark: a session that knows the catalog.
@@ -163,7 +163,7 @@ def drop_value_key(
         catalog: the catalog's name.
         name: the value key.
         version: the version, as `value_keys` gives it; not the newest one.
-        confirm: True says that values which it encrypted may be lost. Without it, the error tells how to look for
+        confirm: True says that values which it encrypted may be lost. Without it, the error says how to look for
             them.
 
     Returns:

@@ -215,7 +215,7 @@ class AzureKeyVault(Kms):
                 self.vault_url,
                 credential,
                 verify_challenge_resource=self.token_scope is None,
-                retry_total=3,  # ten, with their waits, is much for somebody at a terminal
+                retry_total=3,  # ten, with their waits, is much for someone at a terminal
                 retry_backoff_factor=0.2,
             ) as client,
             headers_unlogged(),

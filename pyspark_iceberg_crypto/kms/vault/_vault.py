@@ -1,4 +1,4 @@
-"""Transit keys, and what Spark is told of the Vault they are in."""
+"""Transit keys, and Spark's settings for the Vault they are in."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class Vault(Kms):
             if name in self._names(transit):
                 raise ConfigurationError(
                     f"{self} has a key {name!r} already",
-                    "choose another name; describe_key tells what this one is",
+                    "choose another name; describe_key shows what this one is",
                 )
             transit.create_key(name, key_type=key_type, mount_point=self.transit_mount)
             return self._info(transit, name)

@@ -333,7 +333,7 @@ def test_strays_that_go_meanwhile(lake: Lake) -> None:
     """A writer deletes what it has not committed."""
     table = lake.insert(lake.create(), [1])
     folder = lake.folder / "t" / "data"
-    (folder / "left.parquet").write_bytes(b"PAR1 of somebody")
+    (folder / "left.parquet").write_bytes(b"PAR1 of someone")
     stray = folder / "writing.parquet"
     stray.write_bytes(b"PAR1 of a writer")
     verify = lambda: verify_table(lake.spark, table, strays=True)  # noqa: E731
