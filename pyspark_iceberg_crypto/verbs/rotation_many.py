@@ -81,7 +81,7 @@ def rotate_catalog(
 
     A table that cannot be rotated does not stop the rest; the report lists it as left. To go on after a crash, run
     it again: tables that have the wanted master key in its newest version are not rotated again, where wrapped keys
-    tell the version. A second rotation of a table does no harm.
+    contain the version. A second rotation of a table does no harm.
 
     Args:
         spark: a session that knows the catalog, which must be one of this project.
@@ -165,7 +165,7 @@ class KeyVersionsReport(Report):
     def not_needed(self, key_id: str) -> list[int]:
         """Return the versions of a master key that none of these tables needs.
 
-        None are returned where that is not known: a table could not be looked at, or a wrapped key does not contain its version.
+        Returns none if that is not known: a table could not be looked at, or a wrapped key does not contain its version.
         Other catalogs, older metadata files and jobs that run may still need them.
         """
         key = next((one for one in self.keys if one.key_id == key_id), None)
