@@ -165,7 +165,7 @@ class KeyVersionsReport(Report):
     def not_needed(self, key_id: str) -> list[int]:
         """Return the versions of a master key that none of these tables needs.
 
-        Returns none if that is not known: a table could not be looked at, or a wrapped key does not contain its version.
+        Returns none if that is not known: a table could not be loaded, or a wrapped key does not contain its version.
         Other catalogs, older metadata files and jobs that run may still need them.
         """
         key = next((one for one in self.keys if one.key_id == key_id), None)
