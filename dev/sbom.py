@@ -129,7 +129,7 @@ def metadata(wheel: Path) -> Any:
 
 
 def holds(wheel: Path, artifact: str) -> bool:
-    """Tell whether a wheel carries an artifact's jar."""
+    """Return whether a wheel carries an artifact's jar."""
     with zipfile.ZipFile(wheel) as archive:
         return any(f"/jars/{artifact}-" in name for name in archive.namelist())
 

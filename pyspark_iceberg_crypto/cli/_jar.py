@@ -12,7 +12,7 @@ from pyspark_iceberg_crypto.settings import jar_path
 @click.option(
     "--spark",
     metavar="VERSION",
-    help="Of the Spark it is for, such as 4.0, or with its Scala's, 3.5_2.13.",
+    help="The version of Spark, such as 4.0, or with the version of Scala, 3.5_2.13.",
 )
 @_shared.output_option
 def jar(spark: str | None, output: str) -> None:

@@ -33,7 +33,7 @@ class _KeyCommand(KmsCommand):
 
     kms_required = False
     kms_help = (
-        "The kind of KMS. With it, --help shows its own options. Without: the KMS of --catalog."
+        "The kind of KMS. With it, --help shows its own options. Default: the KMS of --catalog."
     )
     place = (
         click.Option(
@@ -45,7 +45,7 @@ class _KeyCommand(KmsCommand):
         click.Option(
             ["--config"],
             type=click.Path(path_type=Path, dir_okay=False),
-            help="The profile. Without: ICEBERG_CRYPTO_CONFIG's, or ~/.config/iceberg-crypto.yaml.",
+            help="The profile. Default: ICEBERG_CRYPTO_CONFIG's, or ~/.config/iceberg-crypto.yaml.",
         ),
     )
 
@@ -116,7 +116,7 @@ def kms() -> None:
 @click.argument("name")
 @_shared.output_option
 def create_key(name: str, output: str, **options: Any) -> None:
-    """Make a new master key called NAME.
+    """Create a master key called NAME.
 
     Prints Spark's settings for it, and the least-privilege policy that Spark's login needs. A key that exists
     is never overwritten.
@@ -163,7 +163,7 @@ def list_keys(output: str, **options: Any) -> None:
 @click.argument("key_id")
 @_shared.output_option
 def describe_key(key_id: str, output: str, **options: Any) -> None:
-    """Tell what the key KEY_ID is, and whether it can be used.
+    """Describe the key KEY_ID, and say whether it can be used.
 
     \b
     Example:
@@ -182,7 +182,7 @@ def describe_key(key_id: str, output: str, **options: Any) -> None:
 def rotate_key(key_id: str, output: str, **options: Any) -> None:
     """Give the key KEY_ID a new version.
 
-    New tables and new keys of old tables use it; what older versions wrapped can still be read.
+    New tables and new keys of existing tables use it; keys that older versions wrapped can still be read.
 
     \b
     Example:
@@ -201,7 +201,7 @@ def rotate_key(key_id: str, output: str, **options: Any) -> None:
 def policy(key_ids: tuple[str, ...], output: str, **options: Any) -> None:
     """Print the policy that Spark needs for KEY_IDS.
 
-    It is the least that Spark's login needs to use these keys, as text to paste.
+    It is the minimum that Spark's login needs to use these keys, as text to paste.
 
     \b
     Example:

@@ -72,7 +72,7 @@ def act(
 ) -> NoReturn:
     """Do something to each table in a session, show what was done, and end with the worst exit code.
 
-    One that fails does not stop the rest.
+    If one fails, the others are still processed.
 
     Args:
         targets: tables, namespaces (lake.db.*) and catalogs (lake). Of these, tables are skipped that are not
@@ -112,7 +112,7 @@ def act_whole(targets: Sequence[str], do: Callable[[str], Report], output: str) 
 
 @dataclass(frozen=True)
 class _Skipped:
-    """A table of many that it is not for."""
+    """A table of several to which the command does not apply."""
 
     table: str
     skipped: str

@@ -124,7 +124,7 @@ def _quoted(path: str) -> str:
     parts = _names.parts(path)
     if not all(map(str.strip, parts)):
         raise ConfigurationError(
-            f"{path!r} is no column's name", "for example 'ssn', 'address.street' or '`a.b`'"
+            f"{path!r} is not a column's name", "for example 'ssn', 'address.street' or '`a.b`'"
         )
     if len(parts) == 1 and re.fullmatch("[0-9]+", parts[0]):
         raise NotSupportedError(

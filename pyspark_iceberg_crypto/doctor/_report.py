@@ -61,7 +61,7 @@ class DoctorReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether all was examined, no step failed, a key made the round trip, and no table needs repair."""
+        """Whether everything was examined, no step failed, a key made the round trip, and no table needs repair."""
         return self.exit_code == OK
 
     @property

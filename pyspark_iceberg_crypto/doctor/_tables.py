@@ -71,7 +71,7 @@ def diagnose_tables(
     Args:
         spark: a session that knows the tables' catalogs.
         names: of catalogs ("lake"), namespaces ("lake.db") or tables ("lake.db.t").
-        progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
+        progress: whether to show progress on stderr; None: in a terminal and in a notebook.
 
     Raises:
         ConfigurationError: no name is given, or an empty one.

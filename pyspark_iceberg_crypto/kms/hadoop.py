@@ -187,7 +187,7 @@ class HadoopKms(Kms):
             return [_info(metadata) for metadata in found if metadata]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key is: its length and its versions."""
+        """Describe a key: its length and its versions."""
         _check_name(key_id)
         doing = f"describe key {key_id!r}"
         metadata = self._ask("GET", f"key/{key_id}/_metadata", doing)

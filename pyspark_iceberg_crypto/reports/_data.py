@@ -176,7 +176,7 @@ class TableReport:
         """Make a report of the JVM's JSON, or of a report's own; what an older one lacks has its default.
 
         Raises:
-            KeyError, TypeError, ValueError: it is no report.
+            KeyError, TypeError, ValueError: it is not a report.
         """
         if found.get("folder") is not None:
             found = {**_FOLDER, "table": found["folder"], **found}
@@ -197,7 +197,7 @@ class TableReport:
 
     @property
     def exit_code(self) -> int:
-        """What a program says to its caller: 0 all is encrypted, 1 a problem, 2 it could not be checked."""
+        """The exit code: 0 everything is encrypted, 1 a problem, 2 it could not be checked."""
         if self.ok:
             return OK
         return UNCHECKED if self.unchecked_count and not self.problem_count else PROBLEM

@@ -1,4 +1,4 @@
-"""A look at a single file: what it is, how it is encrypted and, with its key, whether it is what was written."""
+"""Inspects a single file: what it is, how it is encrypted and, with its key, whether it is what was written."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class FileInspection(_terminal.Shown):
             under AES_GCM_CTR_V1 and in ORC, where nobody would notice changed data.
         footer: "encrypted" or "plaintext".
         footer_key: the master key of the footer.
-        columns: what protects each column; None: the footer is encrypted, and its key was not to be had.
+        columns: what protects each column; None: the footer is encrypted, and its key is not available.
         unknown: why the columns are not known.
         pages_checked: whether the pages of all columns were read, and are what was written, as far as the algorithm
             shows it; None: not asked.
@@ -100,7 +100,7 @@ class FileInspection(_terminal.Shown):
 
 @dataclass(frozen=True)
 class FileKey:
-    """A file's own key, for a look at a file whose table is gone. The key itself is read by the JVM.
+    """A file's own key, to inspect a file whose table no longer exists. The JVM reads the key itself.
 
     Attributes:
         file: a private file that holds the DEK, in hex.
@@ -122,7 +122,7 @@ def inspect_file(
     decrypt_to: str | None = None,
     pages: bool = False,
 ) -> FileInspection:
-    """Tell what a file is, and how it is encrypted, from its bytes; with its key also check every tag of it.
+    """Identify a file by its bytes, and say how it is encrypted; with its key also check all of its tags.
 
     Of Parquet files with keys of their own for columns (`ParquetKeys`) it shows the columns, if the footer is
     plaintext, or the session has the KMS. Of ORC files with keys (`OrcKeys`) it always shows them.
@@ -159,7 +159,7 @@ def inspect_file(
 
 
 def inspect_local(path: str) -> FileInspection:
-    """Tell the same of a local file without a key, and without Spark and its JVM: for the command line."""
+    """Inspect a local file without a key, and without Spark and its JVM: for the command line."""
     return _of(_files.inspect(path))
 
 

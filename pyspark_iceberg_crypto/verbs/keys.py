@@ -1,4 +1,4 @@
-"""The keys of a table: which there are, how old they are, and whether the KMS still gives them."""
+"""The keys of a table: their ages, and whether the KMS still gives them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class EncryptionKey:
         snapshots: how many snapshots cannot be read without it.
         overdue: whether it is a KEK older than encryption.kek.max-age-days.
         kms_answers: whether the KMS used the key just now (a master key) or unwrapped it (a KEK or a value key).
-            None: the KMS was not asked, as the key is another's matter.
-        authenticated_wrapping: whether only who may use the master key can wrap with it, as is not so with RSA.
+            None: the KMS was not asked, because the key belongs to another program.
+        authenticated_wrapping: whether only users of the master key can wrap with it; not so with RSA.
         problem: what is wrong with it; None when nothing is.
         used_for: the snapshot of a manifest list, or the statistics file.
-        key_length: its length in bytes; None when that cannot be told.
+        key_length: its length in bytes; None if that is not known.
         key_version: the version of its master key that wrapped a KEK or a value key; None for other keys, and where
             the wrapped key does not contain it (AWS, Google, Azure).
     """
@@ -66,7 +66,7 @@ class KeysReport(Report):
         key_id: its master key; None when someone removed that from its properties.
         data_key_length: the table property encryption.data-key-length, or Iceberg's default, as text: the
             length in bytes of the keys that are made from now on.
-        kek_max_age_days: from which age on a KEK is overdue.
+        kek_max_age_days: the age from which a KEK is overdue.
         kms: which KMS was asked.
         kms_calls: how many keys it was asked for, one call each.
         kms_problem: why it did not answer; None when it did.

@@ -39,7 +39,7 @@ class ReencryptReport(Changed):
 
     @property
     def ok(self) -> bool:
-        """Whether the main branch has no earlier file; a dry run leaves that open, and is ok."""
+        """Whether the main branch has no earlier file; a dry run does not check that, and is ok."""
         return self.left == 0
 
 

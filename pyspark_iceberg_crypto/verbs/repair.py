@@ -23,7 +23,7 @@ class RepairReport(Report):
 
     Attributes:
         table: the table's full name.
-        unchecked: whether something could not be looked at.
+        unchecked: whether something could not be examined.
         findings: what was found, the worst first.
     """
 
@@ -38,12 +38,12 @@ class RepairReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong, or all was repaired."""
+        """Whether nothing is wrong, or everything was repaired."""
         return not self.left
 
     @property
     def exit_code(self) -> int:
-        """0 it is ok, 1 findings are left, 2 something could not be looked at."""
+        """0 it is ok, 1 findings are left, 2 something could not be examined."""
         return UNCHECKED if self.unchecked else super().exit_code
 
 

@@ -1,4 +1,4 @@
-"""Other keys for a table that exists: another master key or version of it, another KEK."""
+"""Other keys for an existing table: another master key or version of it, another KEK."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyspark_iceberg_crypto.reports._text import visible
 
 @dataclass(frozen=True)
 class RotateMasterKeyReport(Changed):
-    """What it took to have a table's KEKs wrapped again. It prints as text.
+    """The result of wrapping a table's KEKs again. It prints as text.
 
     Attributes:
         table: the table's full name.

@@ -386,10 +386,10 @@ def test_a_listed_table_that_no_load_finds(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"sample": 0}, "no share"),
-        ({"sample": 1.01}, "no share"),
-        ({"sample": float("nan")}, "no share"),
-        ({"sample": "half"}, "no number"),
+        ({"sample": 0}, "share of the files"),
+        ({"sample": 1.01}, "share of the files"),
+        ({"sample": float("nan")}, "share of the files"),
+        ({"sample": "half"}, "is not a number"),
         ({"resume": " "}, "resume is empty"),
         ({"resume": "nosuch://x/y"}, "cannot be used to resume"),
     ],
