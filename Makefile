@@ -219,14 +219,18 @@ bench-streams: tools #+ Measure AES GCM streams with JMH: ours, Iceberg's, the b
 vault: #+ Build the tests' Vault, which is kept outside of this folder
 	$(call ready,$(VAULT))
 
+# Words that CONTRIBUTING.md, "Style", has others for.
+AVOIDED := '(?i)\b(anew(?!\()|mend(s|ing)?|somebody(?!@)|of before)\b|(?-i)\b(is|are) none\b'
+
 .PHONY: lint
-lint: ## Check style and types of Python and Java
+lint: ## Check style and types of Python and Java, and the words in documents and comments
 	$(call ready,$(JAR) $(LINT))
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/pyright
 	$(gradle) checkFormat
+	! grep -rnP $(AVOIDED) --include='*.md' --include='*.py' --include='*.java' --exclude=CONTRIBUTING.md --exclude-dir=build *
 
 .PHONY: format
 format: ## Format Python and Java

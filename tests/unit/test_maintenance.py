@@ -45,7 +45,7 @@ REENCRYPTED = {
     "refs": "audit",
     "expire_statement": "CALL ...",
     "committed": True,
-    "message": "3 data files written anew",
+    "message": "3 data files rewritten",
 }
 
 
@@ -54,7 +54,7 @@ def test_reencrypt(command: Command) -> None:
     result, asked = command("reencrypt", "lake.db.t", *option, answer=REENCRYPTED)
     assert asked == ["reencrypt_table", "lake.db.t", {"target-file-size-bytes": "1000"}, False]
     assert result.exit_code == 0
-    assert result.stdout.strip() == "✓ lake.db.t: 3 data files written anew"
+    assert result.stdout.strip() == "✓ lake.db.t: 3 data files rewritten"
     left = {**REENCRYPTED, "left": 2}
     result, asked = command("reencrypt", "lake.db.t", "--output", "json", answer=left)
     assert asked == ["reencrypt_table", "lake.db.t", {}, False]
