@@ -66,7 +66,7 @@ def wanted(spark: str | None) -> tuple[str, ...]:
 
 
 def is_current(jar: Path, root: Path) -> bool:
-    """Tell whether the jar exists and is no older than any file it is made from."""
+    """Return whether the jar exists and is no older than any file it is made from."""
     if not jar.is_file():
         return False
     sources = [*root.glob("*.gradle"), *root.glob("gradle.properties")]

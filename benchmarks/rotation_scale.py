@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from harness.backends import start
 
 KEY = "lake"
-COMMITS = 10  # snapshots of each table; rewrap encrypts the key of each anew
+COMMITS = 10  # snapshots of each table; rewrap encrypts the key of each again
 
 
 @contextmanager

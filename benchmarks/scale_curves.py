@@ -71,7 +71,7 @@ class Scale:
                 self.tables.touch(self.load(peer, name), 1)
 
     def load(self, peer: str, name: str) -> Any:
-        """Iceberg's own Table, loaded anew."""
+        """Iceberg's own Table, loaded again."""
         catalog = PEERS[peer]
         table = f"{catalog}.{catalog}_scale.{name}"
         self.spark.sql(f"REFRESH TABLE {table}")

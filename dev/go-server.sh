@@ -38,7 +38,7 @@ fi
 build_server() {
   local go
   if ! go=$(find_go); then
-    printf 'error: %s\n  hint: %s\n' "the tests' $name server is built with Go 1.21 or newer, and there is none" \
+    printf 'error: %s\n  hint: %s\n' "the tests' $name server is built with Go 1.21 or newer, which was not found" \
       "make setup, which brings Go into .venv, or put one on the PATH; then dev/go-server.sh $name" >&2
     exit 1
   fi

@@ -23,7 +23,7 @@ build_rustberg() {
 }
 
 if [[ ! -e $program ]] && ! [[ $(cargo --version 2> /dev/null) =~ 1\.([0-9]+) && ${BASH_REMATCH[1]} -ge $needs_rust ]]; then
-  echo "Rustberg was left out: it is built with Rust 1.$needs_rust or newer, and there is none"
+  echo "Rustberg was left out: it is built with Rust 1.$needs_rust or newer, which was not found"
   exit
 fi
 once rustberg "$program" build_rustberg

@@ -69,7 +69,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Mend what mkdocs-click makes of click's help: lines that stay lines, and options without a default."""
+    """Repair what mkdocs-click makes of click's help: lines that stay lines, and options without a default."""
     html = html.replace("<code>Sentinel.UNSET</code>", "")
     return re.sub(r"<p>(Exit codes?:\n)", r'<p class="lines">\1', html)
 

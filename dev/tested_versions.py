@@ -61,7 +61,7 @@ def rows(runs: list[Run]) -> list[Row]:
     passed: Counter[Row] = Counter()
     for run in runs:
         if run.failed:
-            fail(f"{run.failed} of {run.tests} tests failed on {run.row[1:]}", "mend them")
+            fail(f"{run.failed} of {run.tests} tests failed on {run.row[1:]}", "fix them")
         passed[run.row] += run.passed
     order = sorted(passed, key=lambda row: (row[0], *map(newest_first, row[1:])))
     return [(*row, str(passed[row])) for row in order if passed[row]]

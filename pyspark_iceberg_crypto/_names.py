@@ -32,7 +32,7 @@ def _unquoted(part: str) -> str:
 
 
 def is_whole(target: str) -> bool:
-    """Tell whether a name is that of a catalog ("lake"), or of all tables of a namespace ("lake.db.*")."""
+    """Return whether a name is that of a catalog ("lake"), or of all tables of a namespace ("lake.db.*")."""
     return not is_path(target) and (len(parts(target)) == 1 or target.endswith(".*"))
 
 
@@ -42,5 +42,5 @@ def quoted(part: str) -> str:
 
 
 def is_path(target: str) -> bool:
-    """Tell whether a name is the path of a table."""
+    """Return whether a name is the path of a table."""
     return target.startswith("/") or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:/", target) is not None

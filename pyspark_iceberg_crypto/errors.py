@@ -10,7 +10,7 @@ class IcebergCryptoError(Exception):
 
     Attributes:
         message: what is wrong; names the table and the file, the property or the key id.
-        hint: what to do about it; empty when there is nothing to advise.
+        hint: what to do about it; empty if there is no advice.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -31,11 +31,11 @@ class TableNotFoundError(ConfigurationError):
 
 
 class KeyNotFoundError(IcebergCryptoError):
-    """The KMS has no key of that id."""
+    """The KMS has no key with that id."""
 
 
 class KeyDisabledError(IcebergCryptoError):
-    """The KMS has the key, and does not let it be used: disabled, or pending deletion."""
+    """The KMS has the key but does not allow its use: it is disabled, or pending deletion."""
 
 
 class KmsUnavailableError(IcebergCryptoError):
@@ -55,7 +55,7 @@ class TamperedError(IcebergCryptoError):
 
 
 class BadWrappedKeyError(TamperedError):
-    """A wrapped key is not one that this master key wrapped: altered, of another key, or of another KMS."""
+    """This master key did not wrap the key: it was altered, or belongs to another master key or KMS."""
 
 
 class PlaintextFoundError(IcebergCryptoError):
@@ -63,7 +63,7 @@ class PlaintextFoundError(IcebergCryptoError):
 
 
 class VerificationFailedError(IcebergCryptoError):
-    """A report that a pipeline demanded to be clean is not.
+    """A report has problems, and the caller asked for one without.
 
     Attributes:
         report: the report: what is wrong, file by file.
@@ -79,7 +79,7 @@ class VerificationIncompleteError(VerificationFailedError):
 
 
 class CancelledError(IcebergCryptoError):
-    """Somebody cancelled the call: its Spark jobs, or its thread in the JVM."""
+    """The call was cancelled: its Spark jobs, or its thread in the JVM."""
 
 
 class NotSupportedError(IcebergCryptoError):
@@ -87,7 +87,7 @@ class NotSupportedError(IcebergCryptoError):
 
 
 class NotEncryptedError(NotSupportedError):
-    """A table has no keys: it is not encrypted and, as far as its metadata tells, never was."""
+    """A table has no keys: it is not encrypted and, as far as its metadata shows, never was."""
 
 
 class NoSessionError(IcebergCryptoError):
@@ -99,7 +99,7 @@ class SparkConnectError(IcebergCryptoError):
 
 
 class JarMissingError(IcebergCryptoError):
-    """The JVM that Spark runs in lacks a jar that is needed."""
+    """Spark's JVM lacks a jar that is needed."""
 
 
 def first_line(error: BaseException) -> str:

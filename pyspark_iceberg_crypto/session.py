@@ -63,8 +63,8 @@ def configure_spark(
     On a builder this also adds this package's jar, Iceberg's Spark runtime, the jars that the KMS needs and
     Iceberg's SQL extension to what is already set in the builder, in PYSPARK_SUBMIT_ARGS or in
     spark-defaults.conf; nothing set there is lost, and jars named there are used as they are. When the process
-    already has a JVM (under spark-submit, in a notebook's second cell) jars cannot be added any more: they
-    must be there.
+    already has a JVM (under spark-submit, in a notebook's second cell) jars can no longer be added: they
+    must already be there.
 
     Args:
         builder_or_session: ``SparkSession.builder``, or a running session, where only the catalog is set.
@@ -92,7 +92,7 @@ def configure_spark(
             ``df.write.options(**ParquetKeys(...).options())``; see docs/parquet-columns.md.
         orc_columns: the same for columns of Spark's own ORC files; see docs/orc-columns.md.
         local_disk_encryption: have Spark encrypt what it writes to local disks (``spark.io.encryption.enabled``):
-            shuffled, spilled and cached rows, which are in plaintext there otherwise. False leaves it as it is set.
+            shuffled, spilled and cached rows, which are otherwise in plaintext there. False does not change it.
 
     Returns:
         What was passed in, so that ``.getOrCreate()`` can follow.
@@ -230,7 +230,7 @@ def _add_jars(builder: SparkSession.Builder, wanted: Sequence[str]) -> None:
 
 
 def _is_among(coordinate: str, named: list[str]) -> bool:
-    """Tell whether a package is among the names of jars and artifacts, in whatever version."""
+    """Return whether a package is among the names of jars and artifacts, in whatever version."""
     group, artifact = coordinate.split(":")[:2]
     holders = [artifact, BUNDLES[group]] if group in BUNDLES else [artifact]
     names = "|".join(map(re.escape, holders))
@@ -299,7 +299,7 @@ def _check_running(
 ) -> None:
     """Check that a running session has what the catalog needs, and that the settings can take effect.
 
-    Spark loads a catalog once: settings that come later would be ignored, in silence. So would missing keys for ORC
+    Spark loads a catalog once: settings that come later would silently be ignored. So would missing keys for ORC
     files, without the extension that checks them; and an overwriting statement that tasks refuse has deleted what was
     there.
     """

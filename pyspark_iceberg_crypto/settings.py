@@ -95,7 +95,7 @@ def spark_conf(
             coordinates. False: they are there, or come by ``--jars``, see `jar_path`.
         spark: the version of the Spark that will be started, such as ``"4.0"``, for these coordinates, and of its Scala
             where it is not that of pip's (``"3.5_2.13"``). None: the version of the Spark that is installed here, and
-            the newest where there is none.
+            the newest if none is installed.
 
     Returns:
         Settings by their names. If ``spark.sql.extensions`` or ``spark.plugins`` has others already, join them with
@@ -133,7 +133,7 @@ def jar_path(*, spark: str | None = None) -> Path:
 
     Args:
         spark: the version of the Spark that it is for, such as ``"4.0"`` or, with its Scala's, ``"3.5_2.13"``. None: of
-            the Spark that is installed here, and the newest where there is none.
+            the Spark that is installed here, and the newest if none is installed.
 
     Raises:
         ConfigurationError: there is no build for this Spark.

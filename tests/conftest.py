@@ -57,7 +57,7 @@ def leave_to_the_night(item: pytest.Item) -> None:
     mark = item.get_closest_marker("catalogs")
     by_day = (mark.args or KINDS) if mark else BY_DAY
     if not set(by_day) <= set(KINDS):
-        raise pytest.UsageError(f"{item.nodeid} names a catalog that is none: {by_day}")
+        raise pytest.UsageError(f"{item.nodeid} names a catalog that does not exist: {by_day}")
     kind = item.callspec.params.get("lake") if hasattr(item, "callspec") else None
     if kind is not None and kind not in by_day:
         item.add_marker(pytest.mark.nightly)

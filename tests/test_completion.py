@@ -25,7 +25,7 @@ START = {
 
 
 class Terminal:
-    """A shell that somebody types in."""
+    """A shell that someone types in."""
 
     def __init__(self, command: list[str], environment: dict[str, str], cwd: Path) -> None:
         self._process, self._screen = pty.fork()

@@ -171,7 +171,7 @@ def test_readme_has_figures_of_the_benchmarks_only() -> None:
 
 
 def test_the_documents_are_plain() -> None:
-    """No emoji, no badges, no path of somebody's machine."""
+    """No emoji, no badges, no path of someone's machine."""
     for document in DOCUMENTS:
         text = document.read_text()
         assert text.isascii(), sorted({c for c in text if not c.isascii()})

@@ -33,7 +33,7 @@ class Peer(ABC):
     def create(
         self, spark: SparkSession, table: str, rows: DataFrame, file_format: str = "parquet"
     ) -> None:
-        """Makes the table anew, without rows."""
+        """Makes a new, empty table in its place."""
 
     @abstractmethod
     def append(self, spark: SparkSession, table: str, rows: DataFrame) -> None: ...
@@ -94,7 +94,7 @@ class Iceberg(Peer):
         return rows
 
     def java(self, spark: SparkSession, table: str) -> Any:
-        """Iceberg's own Table, loaded anew."""
+        """Iceberg's own Table, loaded again."""
         jvm: Any = spark._jvm
         return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
             spark._jsparkSession, self.table(table)

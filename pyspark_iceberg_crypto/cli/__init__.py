@@ -62,7 +62,7 @@ class _Commands(click.Group):
             return super().make_context(info_name, args, *more, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and keep Spark's log only if it did not do what it was asked for."""
+        """Run the command, and keep Spark's log only if it failed."""
         code: Any = _shared.UNCHECKED
         try:
             with _code_of_usage(self._is_json):
@@ -113,7 +113,7 @@ def _without_spark(name: str) -> click.Command:
 def main() -> None:
     """Apache Iceberg table encryption: proof, keys, and a demonstration.
 
-    A profile, ~/.config/iceberg-crypto.yaml, keeps catalogs and their KMSs, so that they need not be typed.
+    A profile, ~/.config/iceberg-crypto.yaml, keeps catalogs and their KMSs, so you need not type them.
 
     \b
     Examples:

@@ -10,9 +10,9 @@ from pyspark_iceberg_crypto.verbs.encryption import decrypt_table
 
 @_session.command()
 @_targets.targets
-@click.option("--confirm", is_flag=True, help="Has to be given: the rows are then plaintext.")
+@click.option("--confirm", is_flag=True, help="Required, because the rows become plaintext.")
 def decrypt(targets: tuple[str, ...], confirm: bool, output: str) -> None:
-    """Make encrypted tables plaintext ones in place.
+    """Decrypt tables in place.
 
     A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). The rows of a table are copied into
     plaintext files and compared; then one commit makes the copy the table. The encrypted files stay until

@@ -17,7 +17,7 @@ from pyspark_iceberg_crypto.errors import JarMissingError
     "--key-id",
     "key_ids",
     multiple=True,
-    help="A master key to try. Can be repeated. Without any: the key that the catalog gives to new "
+    help="A master key to try. Can be repeated. Default: the key that the catalog gives to new "
     "tables (table-default.encryption.key-id), if it gives one.",
 )
 @click.option(

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @_session.command()
 @_targets.targets
-@click.option("--key-id", metavar="KEY_ID", help="The master key of the KMS that it gets.")
+@click.option("--key-id", metavar="KEY_ID", help="The table's new master key, a key of the KMS.")
 @click.option("--purge", is_flag=True, help="Delete the plaintext of a table encrypted before.")
 @click.option(
     "--max-bytes",
     type=click.IntRange(min=1),
-    help="How much this call copies of each table; the next calls go on.",
+    help="How much this call copies of each table; the next calls continue.",
 )
 @click.option(
     "--folder",
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     "--keep",
     multiple=True,
     metavar="URI",
-    help="With --purge: a folder of which nothing is deleted, as others need it. Repeatable.",
+    help="With --purge: a folder in which nothing is deleted, because others need it. Repeatable.",
 )
 @click.option(
     "--accept-missing",
     is_flag=True,
-    help="With --purge: end even if some of what named old files is lost.",
+    help="With --purge: finish even if metadata that named old files is lost.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what there is to do.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 def encrypt(
     targets: tuple[str, ...],
     key_id: str | None,
@@ -63,9 +63,9 @@ def encrypt(
 
     A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). The rows of a table are copied into
     encrypted files, every file is verified, all rows are compared; then one commit makes the copy the table. Others
-    read and write it meanwhile. To go on after a crash, run it again.
+    can read and write it meanwhile. To continue after a crash, run it again.
 
-    The plaintext stays until --purge, a call of its own, which lists and deletes it, and proves that none is left.
+    The plaintext stays until a separate call with --purge, which lists and deletes it, and proves that none is left.
 
     \b
     Examples:
@@ -110,6 +110,6 @@ def encrypt(
             _jvm.run(spark, "master_key_use", table=table)
         except NotEncryptedError:
             return ""
-        return "it is encrypted already"
+        return "it is already encrypted"
 
     _targets.act(targets, do, output, paths, skip)

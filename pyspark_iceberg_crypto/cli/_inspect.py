@@ -52,7 +52,7 @@ def inspect(
     pages: bool,
     **keys: str | None,
 ) -> None:
-    """Tell what each FILE is, by its bytes, and how it is encrypted.
+    """Identify each FILE by its bytes, and say how it is encrypted.
 
     A local file needs no JVM, unless its tags are checked; s3:// and others are read by Spark. --catalog-conf
     is for the catalog of --table. JSON is one object for one file, and a list of them for several.
@@ -63,7 +63,7 @@ def inspect(
       iceberg-crypto inspect s3://bucket/t/data/f.parquet --table lake.db.t
 
     Exit code: 0 every file was read and its structure is whole (plaintext included), 1 one is damaged, a tag
-    does not match, or is plaintext where that is no good (--expect-encrypted, --table, --key-file), 2 one
+    does not match, or is plaintext but should not be (--expect-encrypted, --table, --key-file), 2 one
     could not be read, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():

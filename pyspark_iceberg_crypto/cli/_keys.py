@@ -16,10 +16,10 @@ def keys(targets: tuple[str, ...], output: str) -> None:
     """List the keys of a table (TARGET, such as lake.db.t), and ask its KMS for each.
 
     Master key, KEKs with their age, keys of manifest lists and statistics, entries that nothing uses; whether
-    the KMS gives each key, and whether others than its users could wrap with it. No key is shown. For master
+    the KMS gives each key, and whether anyone but its users could wrap with it. No key is shown. For master
     keys as such, without a table, see `iceberg-crypto kms`.
 
-    Where TARGET is a namespace (lake.db.*) or a catalog (lake): which versions of their master keys its tables need.
+    If TARGET is a namespace (lake.db.*) or a catalog (lake): which versions of their master keys its tables need.
 
     \b
     Examples:

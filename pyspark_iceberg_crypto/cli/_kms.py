@@ -22,7 +22,7 @@ from pyspark_iceberg_crypto.kms import BY_TYPE, KeyInfo, Kms
 from pyspark_iceberg_crypto.reports import _terminal
 
 _CATALOG = "lake"
-_OF_PROFILE = f"{__name__}.of_profile"  # a KMS, or why there is none, in click's meta
+_OF_PROFILE = f"{__name__}.of_profile"  # a KMS, or why it has none, in click's meta
 
 
 class _KeyCommand(KmsCommand):
@@ -33,7 +33,7 @@ class _KeyCommand(KmsCommand):
 
     kms_required = False
     kms_help = (
-        "The kind of KMS. With it, --help shows its own options. Without: the KMS of --catalog."
+        "The kind of KMS. With it, --help shows its own options. Default: the KMS of --catalog."
     )
     place = (
         click.Option(
@@ -45,12 +45,12 @@ class _KeyCommand(KmsCommand):
         click.Option(
             ["--config"],
             type=click.Path(path_type=Path, dir_okay=False),
-            help="The profile. Without: ICEBERG_CRYPTO_CONFIG's, or ~/.config/iceberg-crypto.yaml.",
+            help="The profile. Default: ICEBERG_CRYPTO_CONFIG's, or ~/.config/iceberg-crypto.yaml.",
         ),
     )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; where no KMS is named, the profile's tells which there are."""
+        """Read the arguments; where no KMS is named, the profile's says which there are."""
         asks = not {"-h", "--help"} & set(args) and named(args, "--kms") is None
         if asks and not ctx.resilient_parsing:
             catalog, config = named(args, "--catalog") or _CATALOG, named(args, "--config")
@@ -58,7 +58,7 @@ class _KeyCommand(KmsCommand):
                 profile = _profile.load(Path(config) if config else None)
                 ctx.meta[_OF_PROFILE] = profile.catalog(catalog).kms
             except ConfigurationError as error:
-                ctx.meta[_OF_PROFILE] = error  # told when it is known whether as JSON
+                ctx.meta[_OF_PROFILE] = error  # shown when it is known whether as JSON
             if ctx.meta[_OF_PROFILE] is None:
                 said = f"Or name it in the profile, under kms of the catalog {catalog}."
                 raise click.MissingParameter(said, ctx=ctx, param=self.kms_option)
@@ -116,7 +116,7 @@ def kms() -> None:
 @click.argument("name")
 @_shared.output_option
 def create_key(name: str, output: str, **options: Any) -> None:
-    """Make a new master key called NAME.
+    """Create a master key called NAME.
 
     Prints Spark's settings for it, and the least-privilege policy that Spark's login needs. A key that exists
     is never overwritten.
@@ -163,7 +163,7 @@ def list_keys(output: str, **options: Any) -> None:
 @click.argument("key_id")
 @_shared.output_option
 def describe_key(key_id: str, output: str, **options: Any) -> None:
-    """Tell what the key KEY_ID is, and whether it can be used.
+    """Describe the key KEY_ID, and say whether it can be used.
 
     \b
     Example:
@@ -182,7 +182,7 @@ def describe_key(key_id: str, output: str, **options: Any) -> None:
 def rotate_key(key_id: str, output: str, **options: Any) -> None:
     """Give the key KEY_ID a new version.
 
-    New tables and new keys of old tables use it; what older versions wrapped can still be read.
+    New tables and new keys of existing tables use it; keys that older versions wrapped can still be read.
 
     \b
     Example:
@@ -201,7 +201,7 @@ def rotate_key(key_id: str, output: str, **options: Any) -> None:
 def policy(key_ids: tuple[str, ...], output: str, **options: Any) -> None:
     """Print the policy that Spark needs for KEY_IDS.
 
-    It is the least that Spark's login needs to use these keys, as text to paste.
+    It is the minimum that Spark's login needs to use these keys, as text to paste.
 
     \b
     Example:

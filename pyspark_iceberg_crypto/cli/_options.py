@@ -52,7 +52,7 @@ ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
             click.Option(
                 ["--create-key-ring"],
                 is_flag=True,
-                help="Make the key ring too if there is none; it cannot be deleted either.",
+                help="Make the key ring too if it does not exist; it cannot be deleted either.",
             ),
             click.Option(
                 ["--protection-level"],

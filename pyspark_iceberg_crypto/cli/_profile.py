@@ -1,4 +1,4 @@
-"""The profile: catalogs that nobody has to type, from a YAML file and from environment variables."""
+"""The profile: catalogs and their settings, from a YAML file and from environment variables."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Profile:
     """What the file and the environment say.
 
     Attributes:
-        file: the file; None: there is none.
+        file: the file; None if there is no such file.
         texts: the settings of each catalog by their names, as they stand: references are not followed.
         spark: Spark's settings.
         packages: Maven coordinates that every session gets.
@@ -77,7 +77,7 @@ class Profile:
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether the value of a setting of this name is a secret. One that ends with -env or -file is not."""
+    """Return whether the value of a setting of this name is a secret. One that ends with -env or -file is not."""
     return _SECRET.search(name) is not None
 
 
@@ -93,7 +93,7 @@ def load(file: Path | None = None, environment: Mapping[str, str] = os.environ) 
     Args:
         file: its file, which has to be there; None: that of ICEBERG_CRYPTO_CONFIG, which has to be there too, or
             else `default_file`, if there is one.
-        environment: variables such as ICEBERG_CRYPTO_CATALOGS__LAKE__URI, which win over the file. As with
+        environment: variables such as ICEBERG_CRYPTO_CATALOGS__LAKE__URI, which override the file. As with
             pyiceberg, two underscores stand for a dot, and one within a name for a hyphen.
 
     Raises:
@@ -143,7 +143,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"the profile {path} has no sections", hint)
     for section, value in found.items():
         if section not in SECTIONS:
-            said = f"the profile {path} has a section {section!r}, which there is not"
+            said = f"the profile {path} has an unknown section {section!r}"
             raise ConfigurationError(said, f"the sections are {', '.join(SECTIONS)}")
         nested = value.values() if section == "catalogs" and isinstance(value, dict) else [value]
         if section == "packages":
@@ -191,13 +191,13 @@ def _refuse_what_others_may_write(path: Path) -> None:
     writable = stat.S_IWOTH if _is_own_group(found.st_gid) else stat.S_IWGRP | stat.S_IWOTH
     if is_others or found.st_mode & writable:
         raise ConfigurationError(
-            f"others may write the profile {path}",
-            f"look at what it says, then own it and chmod go-w {path}",
+            f"others can write the profile {path}",
+            f"check its content, then own it and chmod go-w {path}",
         )
 
 
 def _is_own_group(number: int) -> bool:
-    """Tell whether a group is the user's alone, by its name, as Debian and Red Hat make them."""
+    """Return whether a group is the user's alone, by its name, as Debian and Red Hat make them."""
     try:
         return grp.getgrgid(number).gr_name == pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a container's user without a name
@@ -211,6 +211,6 @@ def _refuse_what_others_may_read(path: Path, sections: dict[str, dict[str, str]]
         for key, value in settings.items():
             if is_secret(key) and value and not _REFERENCE.search(value):
                 raise ConfigurationError(
-                    f"the profile {path} holds a secret, {key} of {section}, and others may read the file",
+                    f"the profile {path} holds a secret, {key} of {section}, and others can read the file",
                     f"write ${{NAME}} for the value of an environment variable, or chmod 600 {path}",
                 )

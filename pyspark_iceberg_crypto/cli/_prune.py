@@ -15,7 +15,7 @@ def prune(targets: tuple[str, ...], dry_run: bool, output: str) -> None:
     """Remove the keys that nothing needs from tables' metadata.
 
     A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). For tables that grew under stock
-    Iceberg, which keeps the keys of expired snapshots. Commits of this project's catalogs remove them by themselves.
+    Iceberg, which keeps the keys of expired snapshots. Commits of this project's catalogs remove them automatically.
 
     \b
     Examples:

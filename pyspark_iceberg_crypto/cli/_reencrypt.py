@@ -21,17 +21,17 @@ from pyspark_iceberg_crypto.verbs.reencryption import reencrypt_table
 def reencrypt(
     targets: tuple[str, ...], options: tuple[str, ...], dry_run: bool, output: str
 ) -> None:
-    """Write all files of tables' main branches anew, under new keys: for when the key of a file leaked.
+    """Write all files of tables' main branches again, under new keys: for when the key of a file leaked.
 
     A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). Older snapshots, other branches and
-    tags keep the files of before. The result says how to expire them.
+    tags keep the earlier files. The result says how to expire them.
 
     \b
     Examples:
       iceberg-crypto reencrypt lake.db.t --dry-run
       iceberg-crypto reencrypt lake.db.t --option target-file-size-bytes=536870912
 
-    Exit code: 0 it is done, 1 some files of before are left in main, 2 it could not be done, 64 the command is wrong.
+    Exit code: 0 it is done, 1 some earlier files are left in main, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         given = _shared.pairs(options, example="target-file-size-bytes=536870912")

@@ -17,14 +17,14 @@ def repair(targets: tuple[str, ...], confirm: bool, output: str) -> None:
     """Say what is wrong with tables, which other clients or a crash have left unusable.
 
     A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). Each finding has a hint. With
-    --confirm, what can be repaired is repaired in one commit of metadata; nothing is rolled back or deleted.
+    --confirm, one commit of metadata makes all possible repairs; nothing is rolled back or deleted.
 
     \b
     Examples:
       iceberg-crypto repair lake.db.t
       iceberg-crypto repair lake.db.t lake.db.u --confirm
 
-    Exit code: 0 nothing is wrong, or all was repaired, 1 findings are left, 2 it could not be looked at, 64 the command
-    is wrong.
+    Exit code: 0 nothing is wrong, or everything was repaired, 1 findings are left, 2 it could not be examined, 64 the
+    command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     _targets.act(targets, lambda spark, table: repair_table(spark, table, confirm=confirm), output)

@@ -29,13 +29,13 @@ def report() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--key-id",
-    help="The master key that must have signed it. Without: any that the catalog allows.",
+    help="The master key that must have signed it. Default: any that the catalog allows.",
 )
 @click.option(
     "--catalog", default="lake", show_default=True, help="The catalog whose KMS has the key."
 )
 @click.option(
-    "--html", type=click.Path(path_type=Path), help="Write its page, made of what was checked."
+    "--html", type=click.Path(path_type=Path), help="Write its page, made from the checked report."
 )
 def check(
     file: Path,
@@ -46,7 +46,7 @@ def check(
 ) -> None:
     """Check that the report in FILE (JSON) is as it was signed.
 
-    That it is genuine does not say that its table is encrypted: read what it says.
+    A genuine report does not mean that its table is encrypted: read what it says.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""``rotate``: other keys for tables that exist."""
+"""``rotate``: other keys for existing tables."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def rotate(
     """Change a key of tables without rewriting a file.
 
     A TARGET is a table (lake.db.t, or its path), or all tables of a namespace (lake.db.*) or of a catalog (lake).
-    Of these, those are left alone that have the wanted master key in its newest version.
+    Those that already have the wanted master key in its newest version are skipped.
 
-    Without options, the newest version of its master key wraps the table's KEKs from now on; make one before, with
+    Without options, the newest version of its master key wraps the table's KEKs from now on; first create one with
     `iceberg-crypto kms rotate-key`. With --new-key-id, another master key does. With --kek, the table gets a new KEK.
 
     \b

@@ -34,8 +34,8 @@ OPTIONS = (
         ["--catalog-conf"],
         metavar="KEY=VALUE",
         multiple=True,
-        help="A property of the catalog, such as type=rest, uri=..., encryption.kms-type=keystore. Wins over the "
-        "profile. Where neither says anything, spark-defaults.conf sets up the catalog. Can be repeated.",
+        help="A property of the catalog, such as type=rest, uri=..., encryption.kms-type=keystore. Overrides "
+        "the profile. If neither configures the catalog, spark-defaults.conf does. Can be repeated.",
     ),
     click.Option(
         ["--conf"], metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."
@@ -43,7 +43,7 @@ OPTIONS = (
     click.Option(
         ["--config"],
         type=click.Path(path_type=Path, dir_okay=False),
-        help="The profile, a YAML file with catalogs. Without: ICEBERG_CRYPTO_CONFIG's, or "
+        help="The profile, a YAML file with catalogs. Default: ICEBERG_CRYPTO_CONFIG's, or "
         "~/.config/iceberg-crypto.yaml, if there is one.",
     ),
     click.Option(["--verbose"], is_flag=True, help="Show Spark's log on standard error."),

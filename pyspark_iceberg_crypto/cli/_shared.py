@@ -70,7 +70,7 @@ def write(file: Path, text: str) -> None:
 
 
 class CommandLineError(ConfigurationError):
-    """What was typed is wrong, whatever the state of tables and keys."""
+    """The command line is wrong, whatever the state of tables and keys."""
 
 
 @contextmanager

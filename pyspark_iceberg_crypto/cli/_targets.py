@@ -72,7 +72,7 @@ def act(
 ) -> NoReturn:
     """Do something to each table in a session, show what was done, and end with the worst exit code.
 
-    One that fails does not stop the rest.
+    If one fails, the others are still processed.
 
     Args:
         targets: tables, namespaces (lake.db.*) and catalogs (lake). Of these, tables are skipped that are not
@@ -80,7 +80,7 @@ def act(
         do: what to do to a table, with a report as result.
         output: "text" or "json". JSON is one object for one table, and a list of them for several or many.
         more: text to print after a result.
-        skip: says why a table of many is to be skipped; empty: it is not.
+        skip: why a table of several is skipped; empty if it is not.
     """
     with _shared.errors_told(), opened(targets) as spark:
 
@@ -112,7 +112,7 @@ def act_whole(targets: Sequence[str], do: Callable[[str], Report], output: str) 
 
 @dataclass(frozen=True)
 class _Skipped:
-    """A table of many that it is not for."""
+    """A table of several to which the command does not apply."""
 
     table: str
     skipped: str

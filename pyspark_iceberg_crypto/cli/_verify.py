@@ -43,7 +43,9 @@ from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_fold
     default=1.0,
     help="Check this share of data and delete files, such as 0.01.",
 )
-@click.option("--seed", type=int, default=0, help="Which sample; the same seed draws the same.")
+@click.option(
+    "--seed", type=int, default=0, help="Which sample; the same seed chooses the same files."
+)
 @click.option(
     "--all-snapshots",
     is_flag=True,
@@ -55,17 +57,19 @@ from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_fold
     "except_tables",
     multiple=True,
     metavar="TABLE",
-    help="Leave out this table (lake.db.t) of a catalog or a namespace, as it is meant to be plaintext. The report "
+    help="Leave out this table (lake.db.t) of a catalog or a namespace, because it should be plaintext. The report "
     "lists it. Can be repeated.",
 )
-@click.option("--resume", metavar="FOLDER", help="Record there what is done, and go on from that.")
+@click.option(
+    "--resume", metavar="FOLDER", help="Record results in this folder, and continue from them."
+)
 @click.option("--folder", is_flag=True, help="TARGETs are folders; no catalog or key is needed.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page for auditors.")
 @click.option("--json-file", type=click.Path(path_type=Path), help="Write the report as JSON.")
 @click.option("--sign-with", metavar="KEY_ID", help="Sign the report with this master key.")
 @click.option(
     "--catalog",
-    help="The catalog whose KMS has that key. Without: that of the first TARGET, or lake.",
+    help="The catalog whose KMS has that key. Default: that of the first TARGET, or lake.",
 )
 def verify(
     targets: tuple[str, ...],
@@ -80,8 +84,8 @@ def verify(
     """Check that every file of each TARGET is encrypted.
 
     A TARGET is a table (lake.db.t), a namespace (lake.db or lake.db.*), a catalog (lake) or, with --folder, a
-    path or URI. A name of two parts that is no namespace, such as db.t, is a table of Spark's own catalog,
-    spark_catalog; what is both is refused. --catalog-conf is for all catalogs that are named.
+    path or URI. A name of two parts that is not a namespace, such as db.t, is a table of Spark's own catalog,
+    spark_catalog; a name that is both is refused. --catalog-conf is for all named catalogs.
 
     \b
     Examples:
@@ -142,7 +146,7 @@ def _verify(
 
 
 def _refuse_for_a_folder(options: dict[str, Any]) -> None:
-    """Raise an error for what would be left out in silence."""
+    """Raise an error for options that would silently have no effect."""
     defaults = {
         "deep": (False, True),
         "sample": (1.0,),
@@ -161,7 +165,7 @@ def _refuse_for_a_folder(options: dict[str, Any]) -> None:
 def _excepted(
     spark: SparkSession, targets: tuple[str, ...], names: tuple[str, ...]
 ) -> dict[str, list[str]]:
-    """Tell which tables to leave out of each target; all exist, which is found out before anything is verified."""
+    """Return the tables to leave out of each target, after a check that all of them exist."""
     found: dict[str, list[str]] = {}
     for target in targets:
         within = _names.parts(target.removesuffix(".*"))
@@ -180,10 +184,10 @@ def _excepted(
 
 
 def _require_many(spark: SparkSession, target: str) -> None:
-    """Raise an error when tables are to be left out of what is no catalog and no namespace."""
+    """Raise an error if the target to leave tables out of is neither a catalog nor a namespace."""
     if not (_names.is_whole(target) or _is_namespace(spark, target)):
         raise _shared.CommandLineError(
-            f"--except leaves out tables of a catalog or a namespace, and {target} is none",
+            f"--except leaves out tables of a catalog or a namespace, and {target} is neither",
             "leave it out, or give the catalog or the namespace as TARGET",
         )
 
@@ -230,7 +234,7 @@ def _one(
         if is_sparks:
             raise TableNotFoundError(
                 f"{target} is neither a namespace of catalog {parts[0]} nor a table of {SESSION_CATALOG}",
-                "give a table with its catalog, such as lake.db.t, or a namespace that there is",
+                "give a table with its catalog, such as lake.db.t, or a namespace that exists",
             ) from error
         if may_be_either or not _is_namespace(spark, target):
             raise
@@ -263,7 +267,7 @@ def _with_all_keys(spark: SparkSession, found: TablesReport) -> TablesReport:
 
 
 def _is_namespace(spark: SparkSession, target: str) -> bool:
-    """Tell whether a name is that of a namespace in a catalog of the session, which the name begins with."""
+    """Return whether a name is that of a namespace in a catalog of the session, which the name begins with."""
     return _is_catalog(spark, _names.parts(target)[0]) and spark.catalog.databaseExists(target)
 
 

@@ -118,13 +118,13 @@ def _quoted(path: str) -> str:
     """Return the name of a column as ORC reads it.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: it is not one.
         NotSupportedError: ORC takes it for a column's number.
     """
     parts = _names.parts(path)
     if not all(map(str.strip, parts)):
         raise ConfigurationError(
-            f"{path!r} is no column's name", "for example 'ssn', 'address.street' or '`a.b`'"
+            f"{path!r} is not a column's name", "for example 'ssn', 'address.street' or '`a.b`'"
         )
     if len(parts) == 1 and re.fullmatch("[0-9]+", parts[0]):
         raise NotSupportedError(

@@ -22,7 +22,7 @@ class ParquetKeys:
     write has to bring keys of its own: ``df.write.options(**keys.options())``.
 
     Attributes:
-        footer: the master key of the footer; whoever reads a file with an encrypted footer needs it.
+        footer: the master key of the footer; anyone who reads a file with an encrypted footer needs it.
         columns: the master keys of columns, by the columns' names: ``{"ssn": "k2", "address.street": "k3"}``. A
             struct, a list or a map stands for all that is in it.
         uniform: one master key for the footer and all columns.

@@ -31,7 +31,7 @@ def answer(spark: SparkSession) -> list[list[Any]]:
 
 
 def attempt(what: str, action: Callable[[], Any]) -> dict[str, Any]:
-    """Try something, and tell what came of it: an answer, or an error's type, message and hint."""
+    """Try something, and return the outcome: an answer, or an error's type, message and hint."""
     try:
         with typed_errors():
             return {"what": what, "answer": action()}

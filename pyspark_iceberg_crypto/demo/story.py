@@ -40,11 +40,11 @@ SHOWN_BYTES = 48
 
 
 def run(keep: bool = False, console: Console | None = None) -> Path | None:
-    """Run the demo in a new temporary folder, and remove the folder unless it is to be kept.
+    """Run the demo in a new temporary folder, and remove the folder unless `keep` is set.
 
     Args:
         keep: keep the folder.
-        console: where it tells its story; None: on standard output.
+        console: where it prints; None: standard output.
 
     Returns:
         The folder, if it was kept.

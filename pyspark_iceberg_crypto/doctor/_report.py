@@ -34,7 +34,7 @@ class Step:
         name: what was looked at.
         status: how it went.
         detail: what was found, or what is wrong.
-        hint: how to mend it; empty when there is nothing to mend.
+        hint: how to fix it; empty when there is nothing to fix.
         key_id: the master key that was tried; None where it is not about one key.
     """
 
@@ -61,7 +61,7 @@ class DoctorReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether all was examined, no step failed, a key made the round trip, and no table needs repair."""
+        """Whether everything was examined, no step failed, a key made the round trip, and no table needs repair."""
         return self.exit_code == OK
 
     @property

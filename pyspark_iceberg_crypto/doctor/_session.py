@@ -63,7 +63,7 @@ CATALOG, CACHE = "catalog", "key cache"
 BEFORE_KMS = (JAVA, JARS, ENVIRONMENT, DISKS, WIRE, CATALOG, CACHE)
 SETTINGS, NETWORK, LOGIN = "KMS settings", "KMS network", "login"
 PERMISSION, KEY, ROUND_TRIP = "permission", "key", "round trip"
-# What a call of the KMS goes through. An error's type tells how far it came.
+# What a call of the KMS goes through. An error's type says how far it came.
 CHAIN = (SETTINGS, NETWORK, LOGIN, PERMISSION, KEY, ROUND_TRIP)
 ASKED = (NETWORK, LOGIN, PERMISSION, KEY)  # these need an answer of the KMS, or the lack of one
 
@@ -103,7 +103,7 @@ def diagnose(
 
 
 def not_started(catalog: str, error: IcebergCryptoError) -> DoctorReport:
-    """Tell of a Spark that did not start what there is to tell."""
+    """Report what is known of a Spark that did not start."""
     return DoctorReport(catalog, [_failed(JAVA, error), *_not_reached((*BEFORE_KMS[1:], *CHAIN))])
 
 
@@ -182,7 +182,7 @@ def _try(spark: SparkSession, catalog: str, key_id: str) -> Iterator[Step]:
             ROUND_TRIP,
             Status.WARNING,
             f"{took}, after {retries} failed {'attempt' if retries == 1 else 'attempts'}",
-            "the KMS answered late, or refused for load: look at its log and its quota",
+            "the KMS answered late, or refused because of its load: check its log and its quota",
             key_id,
         )
     else:
@@ -258,7 +258,7 @@ def _columns(
         problem = f"{EXTENSIONS} lacks {extension}: writes are not checked before they begin"
         warnings.append({"problem": problem, "hint": hint})
     if _is_on(settings, IGNORE_CORRUPT):
-        problem = f"{IGNORE_CORRUPT}=true: Spark leaves out files that were changed or may not be read, in silence"
+        problem = f"{IGNORE_CORRUPT}=true: Spark silently skips files that were changed or may not be read"
         warnings.append({"problem": problem, "hint": "leave it out"})
     for warning in warnings:
         yield Step(name, Status.WARNING, warning["problem"], warning["hint"])
@@ -268,7 +268,7 @@ def _columns(
 
 
 def _disks(settings: dict[str, str]) -> Step:
-    """Tell whether Spark encrypts what it writes to local disks."""
+    """Return whether Spark encrypts what it writes to local disks."""
     if _is_on(settings, DISK_ENCRYPTION):
         return Step(DISKS, Status.OK, "Spark encrypts its shuffle, spill and cache files")
     return Step(
@@ -281,7 +281,7 @@ def _disks(settings: dict[str, str]) -> Step:
 
 
 def _wire(settings: dict[str, str]) -> Step:
-    """Tell whether Spark encrypts what its processes send each other."""
+    """Return whether Spark encrypts what its processes send each other."""
     if re.fullmatch(r"local(\[[^]]*])?", settings.get("spark.master", "local")):
         return Step(WIRE, Status.OK, "the driver is the only process")
     authenticates = _is_on(settings, "spark.authenticate")

@@ -48,12 +48,12 @@ class DoctorTablesReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether everything was examined, and nothing is to be repaired. Metadata may be unauthenticated."""
+        """Whether everything was examined, and nothing needs repair. Metadata may be unauthenticated."""
         return self.exit_code == OK
 
     @property
     def exit_code(self) -> int:
-        """0 it is ok, 1 something is to be repaired, 2 something could not be examined."""
+        """0 it is ok, 1 something needs repair, 2 something could not be examined."""
         if any(count for kind, count in self.counts.items() if kind not in NO_FAILURE):
             return PROBLEM
         return _data.UNCHECKED if self.counts.get(UNCHECKED) else OK
@@ -71,7 +71,7 @@ def diagnose_tables(
     Args:
         spark: a session that knows the tables' catalogs.
         names: of catalogs ("lake"), namespaces ("lake.db") or tables ("lake.db.t").
-        progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
+        progress: whether to show progress on stderr; None: in a terminal and in a notebook.
 
     Raises:
         ConfigurationError: no name is given, or an empty one.
@@ -120,7 +120,7 @@ def _verdict(found: DoctorTablesReport) -> Text:
 
 
 def _of_one_kind(found: DoctorTablesReport, kind: str, count: int) -> Iterator[RenderableType]:
-    """The first findings of a kind. A hint that differs in the table's name only is told once."""
+    """The first findings of a kind. A hint that differs in the table's name only is shown once."""
     mark, style = _mark(kind)
     shown = [finding for finding in found.findings if finding.kind == kind][:SHOWN]
     last = ""

@@ -36,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bars:
-    """Rows of bars. The description tells somebody who does not see the picture what it shows."""
+    """Rows of bars. The description says what the picture shows, for readers who cannot see it."""
 
     title: str
     description: str
@@ -132,7 +132,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def ages(keys: Iterable[Mapping[str, Any]]) -> Bars | None:
-    """Draw the ages of key encryption keys; None: there is none whose age is known."""
+    """Draw the ages of key encryption keys; None if the age of no key is known."""
     known = [key for key in keys if key.get("kind") == "kek" and key.get("age_days") is not None]
     if not known:
         return None
@@ -151,7 +151,7 @@ def ages(keys: Iterable[Mapping[str, Any]]) -> Bars | None:
 
 
 def history(snapshots: Sequence[SnapshotTotal]) -> Curve | None:
-    """Draw how a table grew, snapshot by snapshot; None: there are not two that tell it."""
+    """Draw how a table grew, snapshot by snapshot; None if fewer than two snapshots show it."""
     told = [(_time(one.timestamp), one.bytes, one) for one in snapshots if one.bytes is not None]
     known = sorted(told, key=lambda one: one[0])
     if len(known) < 2 or known[0][0] == known[-1][0]:

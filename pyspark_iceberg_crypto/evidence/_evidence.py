@@ -43,13 +43,13 @@ class Evidence(_terminal.Shown):
         """Return this report with a signature, which `check_report` checks later.
 
         It is an HMAC-SHA-256 over the report's JSON, with a random key that the KMS wraps with a master key. It
-        proves that the report is as somebody left it who may use that master key. It is no public-key signature:
-        whoever may use the key could have made it.
+        proves that a user of that master key signed the report, and that it was not changed. It is not a public-key
+        signature: anyone who may use the key could have made it.
 
         Args:
             spark: a session that has the catalog.
-            catalog: the catalog whose KMS is to be used, such as "lake".
-            key_id: the master key. It has to be one with which only those can wrap who may use it: no RSA key.
+            catalog: the catalog whose KMS signs, such as "lake".
+            key_id: the master key. Only its users may be able to wrap with it: not an RSA key.
 
         Raises:
             AccessDeniedError: the catalog's ``encryption.allowed-key-ids`` does not have the master key.
@@ -87,7 +87,7 @@ class TablesReport(Evidence):
         """Make one of its own JSON.
 
         Raises:
-            KeyError, TypeError, ValueError: it is no report.
+            KeyError, TypeError, ValueError: it is not a report.
         """
         reports = [kind.of(one) for one in found["reports"]]
         not_checked = [{str(k): str(v) for k, v in one.items()} for one in found["not_checked"]]
@@ -101,7 +101,7 @@ class TablesReport(Evidence):
 
     @property
     def ok(self) -> bool:
-        """Whether every table is ok that was not to be left out. Without a table nothing is proved."""
+        """Whether every table that was not left out is ok. Without a table nothing is proved."""
         return bool(self.reports) and all(one.ok for one in self.reports) and not self.not_checked
 
     @property
@@ -159,7 +159,7 @@ class TablesReport(Evidence):
 
 @_terminal.layout.register
 def _tables(found: TablesReport) -> RenderableType:
-    """Lay out a table a line, the details of those that are not as they should be, and the verdict on all."""
+    """Lay out one line for each table, details of those with problems, and the verdict on all."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("", "table", "files", "bytes", "master key", "found"):
         right = column in ("files", "bytes")

@@ -228,7 +228,7 @@ def note(report: TableReport) -> str:
 
 
 def listed(said: str, tables: Sequence[str]) -> str:
-    """Lay out names of tables of which there is no report, for a notebook; nothing if there are none."""
+    """Lay out names of tables of which there is no report, for a notebook; nothing if the list is empty."""
     names = ", ".join(map(visible, tables))
     return Markup("<p>{}: {}</p>").format(said, names) if tables else ""
 

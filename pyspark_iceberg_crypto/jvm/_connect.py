@@ -28,7 +28,7 @@ SERVER_SETTINGS = (
 
 
 def is_connect(spark: object) -> bool:
-    """Tell whether this is a session of Spark Connect."""
+    """Return whether this is a session of Spark Connect."""
     return any(kind.__module__.startswith("pyspark.sql.connect.") for kind in type(spark).__mro__)
 
 
@@ -142,7 +142,7 @@ def _catalog_of(spark: Any, table: str) -> str:
         return PATH_CATALOG
     first, *more = parts(table)
     known = first == SESSION_CATALOG or spark.conf.get(f"spark.sql.catalog.{first}", None)
-    # of a.b.t, a is a namespace if it is no catalog
+    # of a.b.t, a is a namespace if it is not a catalog
     if more and (known or (len(more) > 1 and not spark.catalog.databaseExists(quoted(first)))):
         return first
     return str(spark.catalog.currentCatalog())

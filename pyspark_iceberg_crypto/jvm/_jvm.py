@@ -242,7 +242,7 @@ def jar_versions(spark: SparkSession) -> dict[str, str]:
 
 
 def has_class(spark: SparkSession, name: str) -> bool:
-    """Tell whether a class is on the class path of the session's JVM."""
+    """Return whether a class is on the class path of the session's JVM."""
     try:
         _find_class(spark.sparkContext._jvm, name)
     except errors.JarMissingError:
@@ -251,7 +251,7 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 
 def is_up() -> bool:
-    """Tell whether this process already has a JVM, of its own making."""
+    """Return whether this process already has a JVM, of its own making."""
     return SparkContext._gateway is not None
 
 

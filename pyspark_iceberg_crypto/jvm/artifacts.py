@@ -62,9 +62,9 @@ def build_for(spark: str | None = None) -> Build:
     """Return the build for a Spark.
 
     Args:
-        spark: its version, of which major and minor count, such as ``"4.0"``, and its Scala's, where it is another
-            than that of pip's: ``"3.5_2.13"``. None: the Spark that is installed here, in SPARK_HOME or with pyspark;
-            the newest build where there is none.
+        spark: its version, of which major and minor count, such as ``"4.0"``, and its Scala's, if that differs
+            from pip's: ``"3.5_2.13"``. None: the Spark that is installed here, in SPARK_HOME or with pyspark;
+            the newest build if none is installed.
 
     Raises:
         ConfigurationError: there is no build for it.

@@ -19,7 +19,7 @@ def split(url: str) -> SplitResult:
 
 
 def is_encrypted(url: SplitResult) -> bool:
-    """Tell whether what is sent there cannot be read on the way: by https, or by http on this machine."""
+    """Return whether what is sent there cannot be read on the way: by https, or by http on this machine."""
     return url.scheme == "https" or (
         url.scheme == "http" and _LOOPBACK.fullmatch(url.hostname or "") is not None
     )

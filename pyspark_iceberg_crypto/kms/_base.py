@@ -119,7 +119,7 @@ class Kms(ABC):
 
     @abstractmethod
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key is and whether it can be used.
+        """Describe a key, and say whether it can be used.
 
         Raises:
             KeyNotFoundError: there is no such key.

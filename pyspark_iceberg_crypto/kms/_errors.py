@@ -97,7 +97,7 @@ def http_status(status: int) -> str:
 
 
 def shows_header(error: BaseException | None) -> bool:
-    """Tell whether an error, or one behind it, shows a header that could not be sent, and so a credential."""
+    """Return whether an error, or one behind it, shows a header that could not be sent, and so a credential."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if _HEADER_SHOWN.search(str(error)):

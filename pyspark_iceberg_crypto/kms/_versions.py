@@ -106,7 +106,7 @@ class VersionedKms(Kms):
         return [self._info(key_id, versions, entries) for key_id, versions in keys]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key's newest version is, and how many versions there are."""
+        """Describe a key: its newest version, and how many versions it has."""
         name = self._key_id(key_id)
         keys = {info.key_id: info for info in self.list_keys()}
         if name not in keys:

@@ -59,7 +59,7 @@ ERRORS = ErrorTable(
         Rule(
             "KMSInvalidStateException",
             errors.KeyDisabledError,
-            "aws kms describe-key tells its state",
+            "aws kms describe-key shows its state",
         ),
         Rule(
             "AccessDeniedException",
@@ -227,7 +227,7 @@ class AwsKms(Kms):
             return sorted(found, key=lambda info: info.key_id)
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key is and whether it can be used.
+        """Describe a key, and say whether it can be used.
 
         Args:
             key_id: a key's id or ARN, alias/NAME, or an alias's ARN.
@@ -251,7 +251,7 @@ class AwsKms(Kms):
             metadata = client.describe_key(KeyId=key_id)["KeyMetadata"]
             with self._client(
                 f"rotate key {key_id!r}",
-                once="it may have been rotated all the same: see describe_key before you try again",
+                once="it may have been rotated anyway: see describe_key before you try again",
             ) as once:
                 once.rotate_key_on_demand(KeyId=metadata["KeyId"])
         return self.describe_key(key_id)
@@ -291,7 +291,7 @@ class AwsKms(Kms):
         """A boto3 client; what it raises comes out as our errors.
 
         With `once` it asks once, for calls that must not be made twice; that is then the hint of an error that
-        does not tell whether the call was carried out.
+        does not say whether the call was carried out.
         """
         boto3 = load("boto3", self.extra)
         config = load("botocore.config", self.extra).Config(
@@ -316,7 +316,7 @@ def _exists(client: Any, alias: str) -> bool:
 
 
 def _leads_to(client: Any, alias: str, key_id: str) -> bool:
-    """Tell whether an alias points at a key: the call may have been carried out although its answer was lost."""
+    """Return whether an alias points at a key: the call may have been carried out although its answer was lost."""
     with suppress(Exception):
         return bool(client.describe_key(KeyId=alias)["KeyMetadata"]["KeyId"] == key_id)
     return False

@@ -204,7 +204,7 @@ class GcpKms(Kms):
 
         Args:
             name: the key's full name; or its last part, where project, location and key_ring are set.
-            create_key_ring: make the key ring too if there is none; it cannot be deleted either.
+            create_key_ring: make the key ring too if it does not exist; it cannot be deleted either.
             protection_level: "software" or "hsm".
         """
         key = self._key(name)
@@ -251,7 +251,7 @@ class GcpKms(Kms):
         return [_info(key) for key in found if key.purpose.name == "ENCRYPT_DECRYPT"]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key is and whether it can be used."""
+        """Describe a key, and say whether it can be used."""
         name = self._key(key_id)["name"]
         key = self._ask("get_crypto_key", name, name=name)
         versions = self._ask("list_crypto_key_versions", name, listed=True, parent=name)

@@ -40,7 +40,7 @@ _NAME = re.compile(r"\w(([\w.-]+)?\w)?", re.ASCII)
 _USER_NAME = re.compile(r"[\w.@/-]+", re.ASCII)
 
 
-class _Refused(Exception):  # noqa: N818 (it is none of ours: the table makes one of it)
+class _Refused(Exception):  # noqa: N818 (not one of our errors: the table turns it into one)
     """An answer that is no success."""
 
     def __init__(self, status: int, answer: Any) -> None:
@@ -77,7 +77,7 @@ ERRORS = ErrorTable(
         Rule(
             "taken",
             ConfigurationError,
-            "choose another name; describe_key tells what this one is",
+            "choose another name; describe_key shows what this one is",
             "{what}: it has one already",
         ),
         Rule(
@@ -131,7 +131,7 @@ class HadoopKms(Kms):
     This class itself manages keys by a user's name only; with Kerberos use Hadoop's command, ``hadoop key``.
 
     Raises:
-        ConfigurationError: the URI is none of a Hadoop KMS, or http to another machine.
+        ConfigurationError: the URI is not that of a Hadoop KMS, or is http to another machine.
     """
 
     uri: str = field(
@@ -187,7 +187,7 @@ class HadoopKms(Kms):
             return [_info(metadata) for metadata in found if metadata]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key is: its length and its versions."""
+        """Describe a key: its length and its versions."""
         _check_name(key_id)
         doing = f"describe key {key_id!r}"
         metadata = self._ask("GET", f"key/{key_id}/_metadata", doing)
@@ -256,7 +256,7 @@ class HadoopKms(Kms):
         *,
         server: SplitResult | None = None,
     ) -> Any:
-        """Make a request of one server, the first unless told otherwise, and return what it answers."""
+        """Make a request to one server, by default the first, and return its answer."""
         server = server or self._servers()[0]
         with self._typed(doing):
             connection = self._connection(server)
@@ -286,7 +286,7 @@ class HadoopKms(Kms):
 
 
 def _parsed(text: str) -> Any:
-    """Read the answer to a request that was refused; a page in HTML is none."""
+    """Read the answer to a request that was refused; a page in HTML is not an answer."""
     try:
         return json.loads(text)
     except ValueError:

@@ -54,10 +54,10 @@ def local_path(location: str) -> str | None:
 
 
 def inspect(location: str) -> dict[str, Any]:
-    """Tell what a local file is, in the words of Java's ``FileInspection.toJson``.
+    """Identify a local file, in the form of Java's ``FileInspection.toJson``.
 
     Raises:
-        ConfigurationError: there is no such file, or it is no regular one.
+        ConfigurationError: there is no such file, or it is not a regular one.
         AccessDeniedError: it may not be read.
         TamperedError: it says it is encrypted, but its structure is broken.
     """

@@ -75,7 +75,7 @@ class CompactReader:
         return self._byte() == TRUE if value is None else value
 
     def begin_struct(self) -> None:
-        """Start a struct, in which the numbers of fields begin anew."""
+        """Start a struct: its field numbers start again."""
         self._last_ids.append(self._last_id)
         self._last_id = 0
 

@@ -12,7 +12,7 @@ Report = TypeVar("Report", bound="TableReport")
 Part = TypeVar("Part")
 # Exit codes: all is encrypted, something is not, it could not be checked.
 OK, PROBLEM, UNCHECKED = 0, 1, 2
-NOT_OF_FILES = ("master", "kek", "value")  # kinds of keys, of which reports tell each
+NOT_OF_FILES = ("master", "kek", "value")  # kinds of keys that a report lists one by one
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class SnapshotTotal:
     Attributes:
         snapshot_id: its id.
         timestamp: when it was committed: ISO 8601, UTC.
-        files: data files in the table then, by the snapshot's summary; None where that does not tell.
-        bytes: their length together; None where the summary does not tell.
+        files: data files in the table then, by the snapshot's summary; None if that does not say.
+        bytes: their length together; None if the summary does not say.
     """
 
     snapshot_id: int
@@ -119,7 +119,7 @@ class TableReport:
         snapshot_ids: the snapshots that were checked, newest first, at most a thousand.
         branches: the table's branches besides main; they were checked.
         tags: its tags; they were checked.
-        plaintext_metadata: of a table that was encrypted in place, the metadata of before, as long as the files that it
+        plaintext_metadata: of a table that was encrypted in place, the earlier metadata, as long as the files that it
             reaches were not purged: they are plaintext. ``ok`` is about those that the table has now.
         versions: what checked it: iceberg_crypto, iceberg, spark, java.
         started_at: when the check began: ISO 8601, UTC.
@@ -176,7 +176,7 @@ class TableReport:
         """Make a report of the JVM's JSON, or of a report's own; what an older one lacks has its default.
 
         Raises:
-            KeyError, TypeError, ValueError: it is no report.
+            KeyError, TypeError, ValueError: it is not a report.
         """
         if found.get("folder") is not None:
             found = {**_FOLDER, "table": found["folder"], **found}
@@ -192,12 +192,12 @@ class TableReport:
             _part(SnapshotTotal, one) for one in found.get("snapshot_history") or ()
         ]
         made = cls(**told, **more)
-        # never ok when something is wrong, or unknown, whoever said so
+        # never ok when something is wrong, or unknown, no matter who said so
         return made if not (made.problem_count or made.unchecked_count) else _not_ok(made)
 
     @property
     def exit_code(self) -> int:
-        """What a program says to its caller: 0 all is encrypted, 1 a problem, 2 it could not be checked."""
+        """The exit code: 0 everything is encrypted, 1 a problem, 2 it could not be checked."""
         if self.ok:
             return OK
         return UNCHECKED if self.unchecked_count and not self.problem_count else PROBLEM

@@ -24,7 +24,7 @@ class Report(_terminal.Shown):
 
     @property
     def exit_code(self) -> int:
-        """What a program says to its caller: 0 it is ok, 1 there is a problem, 2 something could not be checked."""
+        """The exit code: 0 it is ok, 1 there is a problem, 2 something could not be checked."""
         return OK if self.ok else PROBLEM
 
     def to_dict(self) -> dict[str, Any]:

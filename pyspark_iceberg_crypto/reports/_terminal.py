@@ -37,7 +37,7 @@ class Shown:
 @singledispatch
 def layout(found: object) -> RenderableType:
     """Lay out a report for a terminal."""
-    raise TypeError(f"{type(found).__name__} is no report")
+    raise TypeError(f"{type(found).__name__} is not a report")
 
 
 def text(renderable: RenderableType) -> str:

@@ -23,7 +23,7 @@ def plural(number: int, thing: str) -> str:
 def visible(text: object) -> str:
     """Return a text in which nothing acts on the reader: no control, escape, line break or change of direction.
 
-    Names of files and tables are whatever somebody called them, and a terminal obeys what is in them.
+    Names of files and tables are whatever someone called them, and a terminal obeys what is in them.
     """
     shown = "" if text is None else str(text)
     if shown.isprintable():

@@ -18,7 +18,7 @@ STATES = {
 }
 _NAMES = (
     "metadata.json is never encrypted: it holds the schema, properties, paths of manifest lists and counts. Names and "
-    "lengths of files are visible to whoever can list the storage."
+    "lengths of files are visible to anyone who can list the storage."
 )
 _DEPTHS = {
     "magic": "Of each file the first bytes were read: they say whether it is of an encrypted format.",
@@ -76,7 +76,7 @@ def _parts(count: FileCount) -> Iterator[Part]:
 
 
 def _usual(count: FileCount) -> str:
-    """Tell what is known of files without a problem.
+    """Return what is known of files without a problem.
 
     Iceberg encrypts no metadata.json. A stray JSON file that is something else is among the problems.
     """
@@ -88,7 +88,7 @@ def _usual(count: FileCount) -> str:
 
 
 def kind(report: TableReport) -> str:
-    """Tell how it went: good, bad or open (something could not be checked)."""
+    """Return the outcome: good, bad or open (something could not be checked)."""
     return {OK: "good", UNCHECKED: "open"}.get(report.exit_code, "bad")
 
 
@@ -103,7 +103,7 @@ def word(known: str) -> str:
 
 
 def left_out(encrypted: bool | None) -> str:
-    """Say of a table that was not verified what is known of it all the same."""
+    """Say what is known of a table that was not verified."""
     known = {True: ", though it has a master key", False: "", None: ", could not be loaded"}
     return f"left out, not verified{known[encrypted]}"
 
@@ -139,7 +139,7 @@ def _key(report: TableReport) -> str:
 
 
 def file_count(report: TableReport) -> int:
-    """How many files there are that should be encrypted: the number that is told everywhere."""
+    """How many files there are that should be encrypted: the number that every report shows."""
     return report.file_count - never_encrypted(report)
 
 
@@ -149,7 +149,7 @@ def byte_count(report: TableReport) -> int:
 
 
 def never_encrypted(report: TableReport) -> int:
-    """How many files there are besides, which Iceberg never encrypts."""
+    """How many other files there are, which Iceberg never encrypts."""
     return sum(part.files for part in _never(report))
 
 
@@ -171,7 +171,7 @@ def reach(report: TableReport) -> str:
 
 
 def plaintext(report: TableReport) -> str:
-    """Say where plaintext of a table still lies that was encrypted in place; else nothing."""
+    """Say where plaintext of a table that was encrypted in place still is; else nothing."""
     if report.plaintext_metadata is None:
         return ""
     return (
@@ -230,7 +230,7 @@ def limits(report: TableReport) -> list[str]:
     if report.resumed_files:
         said.append(
             f"{plural(report.resumed_files, 'file')} that an earlier run had recorded in {report.resume} as right were "
-            "not read again. Who can write there can make files pass."
+            "not read again. Anyone who can write there can make files pass."
         )
     if not report.all_snapshots:
         said.append(

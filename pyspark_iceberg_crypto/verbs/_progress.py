@@ -1,4 +1,4 @@
-"""Shows how far a call is that takes long: with Rich in a terminal, as lines of text in a notebook."""
+"""Shows the progress of a long call: with Rich in a terminal, as lines of text in a notebook."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _LINE_EVERY_SECONDS = 10.0
 
 
 def is_wanted(progress: bool | None) -> bool:
-    """Tell whether to show it: as asked for, else when a person looks on."""
+    """Return whether to show it: as asked for, otherwise if a person is watching."""
     return progress if progress is not None else sys.stderr.isatty() or in_notebook()
 
 
 def in_notebook() -> bool:
-    """Tell whether this runs in a notebook, where stderr is no terminal but a person reads it."""
+    """Return whether this runs in a notebook, where stderr is no terminal but a person reads it."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
@@ -70,12 +70,12 @@ def showing(spark: SparkSession, title: str, progress: bool | None) -> Iterator[
 def run(
     spark: SparkSession, title: str, progress: bool | None, operation: str, **given: Any
 ) -> Any:
-    """Do an operation as `_jvm.run` does, and show meanwhile how far it is.
+    """Do an operation as `_jvm.run` does, and show its progress.
 
     Args:
         spark: the session.
         title: what it is done to.
-        progress: whether to show it; None: when a person looks on.
+        progress: whether to show it; None: if a person is watching.
         operation: its name.
         given: its arguments.
     """

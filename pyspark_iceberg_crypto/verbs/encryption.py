@@ -82,7 +82,7 @@ class PurgeReport(Changed):
 
     @property
     def ok(self) -> bool:
-        """Whether no plaintext stays; a dry run leaves that open, and is ok."""
+        """Whether no plaintext is left; a dry run does not check that, and is ok."""
         return not (self.committed and self.left)
 
 
@@ -117,16 +117,16 @@ def encrypt_table(
 
     The table keeps its name, UUID, location, schemas, partition specs, properties, branches and tags; it gets format
     version 3. Others read and write it meanwhile. The plaintext stays until `purge_plaintext`. A call after one that
-    failed or was killed goes on where that was.
+    failed or was killed continues there.
 
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t".
         key_id: the id of a master key in the KMS.
-        dry_run: only say what there is to do.
+        dry_run: only say what would be done.
         max_bytes: how much this call copies, for a large table in portions. What is left is for the next calls; the
             table is encrypted by the last one, and plaintext until then. None: all of it.
-        progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
+        progress: show progress on stderr. None: when that is a terminal, or in a notebook.
 
     Raises:
         TableNotFoundError: there is no such table.
@@ -135,7 +135,7 @@ def encrypt_table(
         AccessDeniedError: the catalog or the KMS does not allow the key.
         KeyNotFoundError: the KMS does not have the key.
         KmsUnavailableError: the KMS does not answer.
-        IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.
+        IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is unchanged.
     """
     if not isinstance(key_id, str):
         raise ConfigurationError(f"{key_id!r} cannot be a key id", "for example 'sales'")
@@ -160,8 +160,8 @@ def purge_plaintext(
     """Delete the files that a table had before `encrypt_table`, and prove that nothing in plaintext is left.
 
     It deletes what the kept metadata reaches, is plaintext by its first bytes, and is reached by no snapshot of the
-    table; first data, then what names it. The history from before is gone then. A call after one that failed or was
-    killed goes on where that was: where the old files are is forgotten last, after the proof.
+    table; first data, then what names it. The earlier history is then gone. A call after one that failed or was
+    killed continues there: where the old files are is forgotten last, after the proof.
 
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
@@ -169,14 +169,14 @@ def purge_plaintext(
         dry_run: only list the files.
         folders: more folders than the table's own in which it deletes what the old metadata names. Give those only
             where the files that a dry run lists are this table's alone.
-        keep: folders in which it deletes nothing: others need the files there, as those that `add_files` took over.
-        accept_missing: end even if some of what named old files is missing or damaged. Other plaintext in the table's
-            folders is still found.
-        progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
+        keep: folders in which it deletes nothing, because others need the files, such as those that `add_files` added.
+        accept_missing: finish even if metadata that named old files is missing or damaged. Other plaintext in the
+            table's folders is still found.
+        progress: show progress on stderr. None: when that is a terminal, or in a notebook.
 
     Raises:
         TableNotFoundError: there is no such table.
-        ConfigurationError: a folder is no table's.
+        ConfigurationError: a folder is not a table's.
         NotSupportedError: the table was not encrypted in place, its plaintext was purged, or the old metadata names
             files in folders that are neither its own nor given. Nothing was deleted.
         IcebergCryptoError: the table does not verify, and nothing was deleted; or it is not finished: files could not
@@ -186,7 +186,7 @@ def purge_plaintext(
     for given in (folders, keep):
         if isinstance(given, str) or not all(isinstance(folder, str) for folder in given):
             raise ConfigurationError(
-                f"{given!r} is no list of folders", "for example ['s3://lake/db/t/old']"
+                f"{given!r} is not a list of folders", "for example ['s3://lake/db/t/old']"
             )
     options = {
         "dry_run": bool(dry_run),
@@ -205,25 +205,25 @@ def decrypt_table(
     confirm: bool = False,
     progress: bool | None = None,
 ) -> DecryptReport:
-    """Make an encrypted table a plaintext one in place: the way back of `encrypt_table`.
+    """Decrypt an encrypted table in place: the reverse of `encrypt_table`.
 
     One commit, after all rows of its branches and tags were copied and compared. The table stays at format version 3.
-    Its history before that commit goes; the encrypted files stay until remove_orphan_files deletes them. A call that
+    Its earlier history is lost; the encrypted files stay until remove_orphan_files deletes them. A call that
     fails deletes what it wrote; after a kill, plaintext files of it may be left, which `verify_table` with strays
     finds while the table is encrypted.
 
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
         table: the table's name, such as "lake.db.t".
-        confirm: has to be True: the rows are then plaintext.
-        progress: show on stderr how far it is. None: when that is a terminal, or in a notebook.
+        confirm: must be True, because the rows become plaintext.
+        progress: show progress on stderr. None: when that is a terminal, or in a notebook.
 
     Raises:
         TableNotFoundError: there is no such table.
         ConfigurationError: it was not confirmed, or the catalog has encrypted tables only.
         NotEncryptedError: the table is not encrypted.
         NotSupportedError: its plaintext from before `encrypt_table` was not purged.
-        IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is as it was.
+        IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is unchanged.
     """
     name = table_name(table)
     given = {"table": name, "confirm": bool(confirm)}

@@ -1,4 +1,4 @@
-"""A look at a single file: what it is, how it is encrypted and, with its key, whether it is what was written."""
+"""Inspects a single file: what it is, how it is encrypted and, with its key, whether it is what was written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ProtectedColumn:
     Attributes:
         name: its whole name in the file.
         protected_by: "column key", "footer key" or "nothing".
-        key_id: the master key; None: there is none, or the file does not tell.
+        key_id: the master key; None if the file has none, or does not name it.
         mask: ORC: what readers without the key see, which is in the file in plaintext.
     """
 
@@ -48,7 +48,7 @@ class FileInspection(_terminal.Shown):
         encrypted: whether that is an encrypted format.
         block_size: AGS1: plaintext bytes in a block.
         block_count: AGS1: number of blocks.
-        plaintext_length: AGS1: length of what is encrypted, in bytes, as the file's length tells it.
+        plaintext_length: AGS1: length of what is encrypted, in bytes, calculated from the file's length.
         algorithm: PARE: AES_GCM_V1 or AES_GCM_CTR_V1.
         footer_length: PARE: length of the footer, in bytes.
         aad_prefix_supplied: PARE: whether a reader must supply the AAD prefix.
@@ -62,7 +62,7 @@ class FileInspection(_terminal.Shown):
             under AES_GCM_CTR_V1 and in ORC, where nobody would notice changed data.
         footer: "encrypted" or "plaintext".
         footer_key: the master key of the footer.
-        columns: what protects each column; None: the footer is encrypted, and its key was not to be had.
+        columns: what protects each column; None: the footer is encrypted, and its key is not available.
         unknown: why the columns are not known.
         pages_checked: whether the pages of all columns were read, and are what was written, as far as the algorithm
             shows it; None: not asked.
@@ -100,7 +100,7 @@ class FileInspection(_terminal.Shown):
 
 @dataclass(frozen=True)
 class FileKey:
-    """A file's own key, for a look at a file whose table is gone. The key itself is read by the JVM.
+    """A file's own key, to inspect a file whose table no longer exists. The JVM reads the key itself.
 
     Attributes:
         file: a private file that holds the DEK, in hex.
@@ -122,10 +122,10 @@ def inspect_file(
     decrypt_to: str | None = None,
     pages: bool = False,
 ) -> FileInspection:
-    """Tell what a file is, and how it is encrypted, from its bytes; with its key also check every tag of it.
+    """Identify a file by its bytes, and say how it is encrypted; with its key also check all of its tags.
 
-    Of Parquet files with keys of their own for columns (`ParquetKeys`) it tells the columns, if the footer is
-    plaintext, or the session has the KMS. Of ORC files with keys (`OrcKeys`) it tells them always.
+    Of Parquet files with keys of their own for columns (`ParquetKeys`) it shows the columns, if the footer is
+    plaintext, or the session has the KMS. Of ORC files with keys (`OrcKeys`) it always shows them.
 
     Args:
         spark: a session; it brings the storage's file systems.
@@ -133,7 +133,7 @@ def inspect_file(
         table: a table that reaches the file, such as "lake.db.t": the file's key is found in its metadata.
         key: the file's key, in place of a table.
         decrypt_to: a new local file, readable by its owner only, for the decrypted content of an AES GCM
-            stream. Whoever reads it needs no key: it is for forensics.
+            stream. Anyone who reads it needs no key: it is for forensics.
         pages: read all data of a Parquet or ORC file with keys, with the session's KMS.
 
     Raises:
@@ -159,7 +159,7 @@ def inspect_file(
 
 
 def inspect_local(path: str) -> FileInspection:
-    """Tell the same of a local file without a key, and without Spark and its JVM: for the command line."""
+    """Inspect a local file without a key, and without Spark and its JVM: for the command line."""
     return _of(_files.inspect(path))
 
 
@@ -217,7 +217,7 @@ def _verdict(found: FileInspection) -> Text:
         return Text("✓ encrypted, and its structure is whole; no tag was checked", "bold green")
     said = "✓ encrypted, and every tag matches its key"
     if not found.length_checked:
-        said += "; nothing tells whether blocks at its end are missing"
+        said += "; it cannot be known whether blocks at its end are missing"
     return Text(said, "bold green")
 
 

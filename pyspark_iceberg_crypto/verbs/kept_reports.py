@@ -21,7 +21,7 @@ def check_report(
 ) -> VerifyReport | TablesReport:
     """Check that a report is as it was signed, and read it.
 
-    That it is genuine does not say that it is good: see its ``ok``.
+    A genuine report may still show problems: see its ``ok``.
 
     Args:
         spark: a session that has the catalog.
@@ -31,7 +31,7 @@ def check_report(
 
     Raises:
         TamperedError: the report is not genuine.
-        ConfigurationError: there is no such file, it is no report, or it is not signed.
+        ConfigurationError: there is no such file, it is not a report, or it is not signed.
         IcebergCryptoError: the KMS's typed error: it could not be checked.
     """
     text = _read(Path(file))
@@ -78,6 +78,6 @@ def _report(found: dict[str, Any], file: str | Path) -> VerifyReport | TablesRep
 
 def _no_report(file: str | Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{file} is no report of this version",
+        f"{file} is not a report of this version",
         "give the JSON that iceberg-crypto verify --json-file or --output json wrote",
     )

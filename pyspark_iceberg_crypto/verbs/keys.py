@@ -1,4 +1,4 @@
-"""The keys of a table: which there are, how old they are, and whether the KMS still gives them."""
+"""The keys of a table: their ages, and whether the KMS still gives them."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class EncryptionKey:
         kind: what it encrypts: master (KEKs), kek (key metadata), value (values of columns), manifest list,
             statistics; other (an entry of another program), or dead (nothing: the next commit removes it).
         encrypted_by: the id of the key that wraps it; None for a master key.
-        created_at: when it was made, in ISO 8601 and UTC; only a KEK and a value key tell.
+        created_at: when it was made, in ISO 8601 and UTC; only of a KEK and a value key.
         age_days: its age in whole days.
         snapshots: how many snapshots cannot be read without it.
         overdue: whether it is a KEK older than encryption.kek.max-age-days.
         kms_answers: whether the KMS used the key just now (a master key) or unwrapped it (a KEK or a value key).
-            None: the KMS was not asked, as the key is another's matter.
-        authenticated_wrapping: whether only who may use the master key can wrap with it, as is not so with RSA.
+            None: the KMS was not asked, because the key belongs to another program.
+        authenticated_wrapping: whether only users of the master key can wrap with it; not so with RSA.
         problem: what is wrong with it; None when nothing is.
         used_for: the snapshot of a manifest list, or the statistics file.
-        key_length: its length in bytes; None when that cannot be told.
+        key_length: its length in bytes; None if that is not known.
         key_version: the version of its master key that wrapped a KEK or a value key; None for other keys, and where
-            the wrapped key does not tell (AWS, Google, Azure).
+            the wrapped key does not contain it (AWS, Google, Azure).
     """
 
     key_id: str
@@ -57,16 +57,16 @@ class EncryptionKey:
 
 @dataclass(frozen=True)
 class KeysReport(Report):
-    """The keys of a table, as its metadata and its KMS tell. It prints as text.
+    """The keys of a table, from its metadata and its KMS. It prints as text.
 
     The keys of manifests, data files and delete files are in the manifests, which are not read.
 
     Attributes:
         table: the table's full name.
-        key_id: its master key; None when somebody removed that from its properties.
+        key_id: its master key; None when someone removed that from its properties.
         data_key_length: the table property encryption.data-key-length, or Iceberg's default, as text: the
             length in bytes of the keys that are made from now on.
-        kek_max_age_days: from which age on a KEK is overdue.
+        kek_max_age_days: the age from which a KEK is overdue.
         kms: which KMS was asked.
         kms_calls: how many keys it was asked for, one call each.
         kms_problem: why it did not answer; None when it did.

@@ -36,7 +36,7 @@ class PruneReport(Changed):
 def prune_encryption_keys(spark: SparkSession, table: str, *, dry_run: bool = False) -> PruneReport:
     """Remove the keys that nothing needs from a table's metadata.
 
-    Commits of this project's catalogs do so by themselves; this is for tables that grew under stock Iceberg.
+    Commits of this project's catalogs do so automatically; this is for tables that grew under stock Iceberg.
 
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.

@@ -14,7 +14,7 @@ from pyspark_iceberg_crypto.reports._report import Changed
 
 @dataclass(frozen=True)
 class ReencryptReport(Changed):
-    """The files of a table's main branch, written anew under new keys. It prints as text.
+    """The files of a table's main branch, rewritten under new keys. It prints as text.
 
     Attributes:
         table: the table's full name.
@@ -23,10 +23,10 @@ class ReencryptReport(Changed):
         data_files: how many data files the main branch had.
         delete_files: how many delete files, which were applied.
         bytes: the bytes of both.
-        left: how many files and manifests of before the main branch still has.
-        snapshots: how many other snapshots there are, which may reach files of before.
+        left: how many earlier files and manifests the main branch still has.
+        snapshots: how many other snapshots there are, which may reach earlier files.
         refs: the other branches and the tags, which keep such snapshots from expiry.
-        expire_statement: the SQL that expires the other snapshots; None when there are none.
+        expire_statement: the SQL that expires the other snapshots; None if there are no others.
     """
 
     data_files: int
@@ -39,7 +39,7 @@ class ReencryptReport(Changed):
 
     @property
     def ok(self) -> bool:
-        """Whether the main branch has no file of before; a dry run leaves that open, and is ok."""
+        """Whether the main branch has no earlier file; a dry run does not check that, and is ok."""
         return self.left == 0
 
 
@@ -50,10 +50,10 @@ def reencrypt_table(
     options: Mapping[str, str] | None = None,
     dry_run: bool = False,
 ) -> ReencryptReport:
-    """Write all files of a table's main branch anew, under new keys: for when the key of a file leaked.
+    """Write all files of a table's main branch again, under new keys: for when the key of a file leaked.
 
     A Spark job of Iceberg, `rewrite_data_files`, which applies deletes. Older snapshots, other branches and tags
-    keep the files of before, until they are expired and dropped; the result says how.
+    keep the earlier files, until they are expired and dropped; the result says how.
 
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.

@@ -23,7 +23,7 @@ class RepairReport(Report):
 
     Attributes:
         table: the table's full name.
-        unchecked: whether something could not be looked at.
+        unchecked: whether something could not be examined.
         findings: what was found, the worst first.
     """
 
@@ -38,12 +38,12 @@ class RepairReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong, or all was repaired."""
+        """Whether nothing is wrong, or everything was repaired."""
         return not self.left
 
     @property
     def exit_code(self) -> int:
-        """0 it is ok, 1 findings are left, 2 something could not be looked at."""
+        """0 it is ok, 1 findings are left, 2 something could not be examined."""
         return UNCHECKED if self.unchecked else super().exit_code
 
 
@@ -60,7 +60,7 @@ def _verdict(found: RepairReport) -> Text:
     table = visible(found.table)
     if not found.findings:
         return Text(
-            f"✓ {table}: nothing is wrong with it; whether all files are encrypted, verify tells",
+            f"✓ {table}: nothing is wrong with it; to check that all files are encrypted, use verify",
             "green",
         )
     if found.ok:

@@ -1,4 +1,4 @@
-"""Other keys for a table that exists: another master key or version of it, another KEK."""
+"""Other keys for an existing table: another master key or version of it, another KEK."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyspark_iceberg_crypto.reports._text import visible
 
 @dataclass(frozen=True)
 class RotateMasterKeyReport(Changed):
-    """What it took to have a table's KEKs wrapped anew. It prints as text.
+    """The result of wrapping a table's KEKs again. It prints as text.
 
     Attributes:
         table: the table's full name.
@@ -26,14 +26,14 @@ class RotateMasterKeyReport(Changed):
         committed: whether the table was changed: not by a dry run.
         old_key_id: the table's master key before.
         new_key_id: the one that it has now.
-        keks: how many KEKs were wrapped anew.
+        keks: how many KEKs were wrapped again.
         old_versions: the versions of the master key that wrapped them before, such as "1, 2"; None when the
-            wrapped keys do not tell (AWS, Google, Azure).
-        new_versions: the version that wraps them now; None when they do not tell.
+            wrapped keys do not contain it (AWS, Google, Azure).
+        new_versions: the version that wraps them now; None if they do not contain it.
         kms_calls: how many calls of the KMS it took.
-        value_keys: how many versions of value keys were wrapped anew, in the table that keeps these.
-        value_keys_left: those that other master keys wrap, and that stayed as they were, such as "hr (k3)"; None:
-            there are none.
+        value_keys: how many versions of value keys were wrapped again, in the table that keeps these.
+        value_keys_left: those that other master keys wrap, and that stayed as they were, such as "hr (k3)"; None if
+            no other key wraps any.
     """
 
     old_key_id: str
@@ -70,7 +70,7 @@ class RotateKekReport(Changed):
         key_id: its master key, which wraps the KEK.
         old_kek_id: the KEK that was in use before; None when the table had none.
         new_kek_id: the one that is in use now; None in a dry run.
-        rewrapped: how many keys of manifest lists and statistics files were encrypted anew.
+        rewrapped: how many keys of manifest lists and statistics files were encrypted again.
         removed_keks: how many KEKs the table no longer has.
         kept_keks: how many older ones it still has.
         kms_calls: how many calls of the KMS it took.
@@ -98,7 +98,7 @@ def rotate_master_key(
     One commit of metadata; no file is rewritten, and all snapshots stay readable. The KMS gets three calls for
     each KEK, most often for one: unwrap, wrap, and unwrap what it wrapped.
 
-    Value keys that the table keeps are wrapped anew with its KEKs, for three calls each. Those that other master keys
+    Value keys that the table keeps are wrapped again with its KEKs, for three calls each. Those that other master keys
     wrap keep these, as who may use a master key decides who may decrypt: with `new_key_id` they are left as they are,
     and else their own master keys' newest versions wrap them.
 

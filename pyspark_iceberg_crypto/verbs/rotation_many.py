@@ -58,7 +58,7 @@ def _(found: RotateCatalogReport) -> RenderableType:
     parts.append(Text(text, "bold" if found.ok else "bold red"))
     if found.ok and found.current and not found.done:
         parts.append(
-            Text("Nothing was rotated: all of them have the newest key already.", "yellow")
+            Text("Nothing was rotated: all of them already have the newest key.", "yellow")
         )
     return Group(*parts)
 
@@ -79,9 +79,9 @@ def rotate_catalog(
 ) -> RotateCatalogReport:
     """Rotate each encrypted table of a catalog, or of a namespace and those within it, several at once.
 
-    A table that cannot be rotated does not stop the rest; the report lists it as left. To go on after a crash, run
+    If a table cannot be rotated, the others still are; the report lists it as left. To continue after a crash, run
     it again: tables that have the wanted master key in its newest version are not rotated again, where wrapped keys
-    tell the version. A second rotation of a table does no harm.
+    contain the version. A second rotation of a table does no harm.
 
     Args:
         spark: a session that knows the catalog, which must be one of this project.
@@ -94,7 +94,7 @@ def rotate_catalog(
         again: rotate tables that have the wanted key already, too.
         dry_run: see `rotate_master_key`.
         threads: how many tables are rotated at once.
-        progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
+        progress: whether to show progress on stderr; None: in a terminal and in a notebook.
 
     Raises:
         TableNotFoundError: there is no such namespace.
@@ -126,9 +126,9 @@ class MasterKeyVersions:
 
     Attributes:
         key_id: the master key.
-        wraps_now: the version that wraps new KEKs; None: the KMS does not tell, or did not answer.
+        wraps_now: the version that wraps new KEKs; None: the KMS does not report it, or did not answer.
         in_use: how many tables need a version, by version; for a value key that is the table that keeps it.
-        untold: how many tables have KEKs or value keys that do not tell the version (AWS, Google Cloud, Azure).
+        untold: how many tables have KEKs or value keys that do not contain the version (AWS, Google Cloud, Azure).
         problem: why the KMS did not answer; None: it did.
     """
 
@@ -147,7 +147,7 @@ class KeyVersionsReport(Report):
         target: what was asked for, such as "lake".
         tables: how many encrypted tables were looked at.
         keys: the master keys, by their ids.
-        left: the tables and namespaces that could not be looked at, each with table, problem and hint.
+        left: the tables and namespaces that could not be examined, each with table, problem and hint.
         skipped: views, and tables that are not encrypted.
     """
 
@@ -159,13 +159,13 @@ class KeyVersionsReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether each table could be looked at, and the KMS told all that it knows."""
+        """Whether each table could be looked at, and the KMS answered for each key."""
         return not self.left and all(key.problem is None for key in self.keys)
 
     def not_needed(self, key_id: str) -> list[int]:
         """Return the versions of a master key that none of these tables needs.
 
-        None are returned where that is not known: a table could not be looked at, or a wrapped key does not tell.
+        Returns none if that is not known: a table could not be loaded, or a wrapped key does not contain its version.
         Other catalogs, older metadata files and jobs that run may still need them.
         """
         key = next((one for one in self.keys if one.key_id == key_id), None)
@@ -175,7 +175,7 @@ class KeyVersionsReport(Report):
 
     @property
     def exit_code(self) -> int:
-        """0 it is ok, 2 something could not be looked at."""
+        """0 it is ok, 2 something could not be examined."""
         return OK if self.ok else UNCHECKED
 
     def to_dict(self) -> dict[str, Any]:
@@ -224,17 +224,17 @@ def _ranges(versions: list[int]) -> str:
 def key_versions_in_use(
     spark: SparkSession, name: str, *, threads: int = 8, progress: bool | None = None
 ) -> KeyVersionsReport:
-    """Tell which versions of their master keys the tables of a catalog or a namespace need.
+    """Find out which versions of their master keys the tables of a catalog or a namespace need.
 
-    A table costs a load of its metadata; the KMS wraps one trial key with each master key, to tell which version
+    A table costs a load of its metadata; the KMS wraps one trial key with each master key, to show which version
     wraps now, and gives what loads need where metadata is authenticated. Keystores, Vault and PKCS#11 write the
-    version into what they wrap; AWS, Google Cloud and Azure do not, so that only their own logs tell.
+    version into what they wrap; AWS, Google Cloud and Azure do not, so only their own logs show it.
 
     Args:
         spark: a session that knows the catalog, which must be one of this project.
         name: a catalog ("lake") or a namespace ("lake.db" or "lake.db.*").
         threads: how many tables are looked at at once.
-        progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
+        progress: whether to show progress on stderr; None: in a terminal and in a notebook.
 
     Raises:
         TableNotFoundError: there is no such namespace.

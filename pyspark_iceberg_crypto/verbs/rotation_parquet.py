@@ -1,4 +1,4 @@
-"""Newly wrapped keys for Spark's own Parquet files that exist."""
+"""Newly wrapped keys for existing Parquet files of Spark's own."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def _(found: RotateParquetReport) -> RenderableType:
 
 
 def rotate_parquet_keys(spark: SparkSession, folder: str) -> RotateParquetReport:
-    """Wrap the keys of the Parquet files below a folder anew, with the newest versions of their master keys.
+    """Wrap the keys of the Parquet files below a folder again, with the newest versions of their master keys.
 
     The files have their wrapped keys beside them (``ParquetKeys(key_material_beside=True)``), and stay as they are.
-    Nobody may write to the folder meanwhile. A run that was killed is taken up by the next one.
+    Nobody may write to the folder meanwhile. The next run completes one that was killed.
 
     Args:
         spark: a session with the KMS, see ``configure_spark(parquet_columns=...)``.

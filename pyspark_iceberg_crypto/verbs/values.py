@@ -37,7 +37,7 @@ def encrypt_value(
         catalog: the catalog that has the value key.
         context: what the values are for: a column, or text such as "db.customers.ssn". They are decrypted with the
             same context only.
-        deterministic: encrypt equal values alike, so that they can be compared, joined and grouped. Who sees the
+        deterministic: encrypt equal values alike, so that they can be compared, joined and grouped. Anyone who sees the
             column then sees which values are equal, and how often each is there.
 
     Raises:
@@ -105,7 +105,7 @@ def create_value_key(spark: SparkSession, catalog: str, name: str, key_id: str) 
         spark: a session that knows the catalog, which must be one of this project.
         catalog: the catalog's name.
         name: the key's name.
-        key_id: the master key that is to wrap it. The first value key of a catalog makes the table that keeps them,
+        key_id: the master key that wraps it. The first value key of a catalog makes the table that keeps them,
             encrypted with this master key.
 
     Raises:
@@ -130,7 +130,7 @@ def rotate_value_key(
     new_key_id: str | None = None,
     new_version: bool = False,
 ) -> list[ValueKey]:
-    """Have a value key wrapped anew, or add a version to it.
+    """Have a value key wrapped again, or add a version to it.
 
     Args:
         spark: a session that knows the catalog.
@@ -163,7 +163,7 @@ def drop_value_key(
         catalog: the catalog's name.
         name: the value key.
         version: the version, as `value_keys` gives it; not the newest one.
-        confirm: True says that values which it encrypted may be lost. Without it, the error tells how to look for
+        confirm: True says that values which it encrypted may be lost. Without it, the error says how to look for
             them.
 
     Returns:

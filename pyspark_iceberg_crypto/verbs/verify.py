@@ -107,8 +107,8 @@ def verify_table(
         strays: also look for files below the table's location that no metadata reaches. All snapshots are
             checked then.
         resume: the URI of a folder where outcomes are recorded. A second call with it skips the data and delete
-            files that were found right before.
-        progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
+            files that were found correct before.
+        progress: whether to show progress on stderr; None: in a terminal and in a notebook.
 
     Raises:
         ConfigurationError: an argument is wrong, or the folder to resume is of another table or depth.
@@ -148,13 +148,13 @@ def checked_options(
     """Return the options of a verification as Java takes them.
 
     Raises:
-        ConfigurationError: the sample is no share of the files.
+        ConfigurationError: the sample is not a share of the files.
     """
     if isinstance(sample, bool) or not isinstance(sample, (int, float)):
-        raise ConfigurationError(f"sample={sample!r} is no number", "give more than 0, up to 1")
+        raise ConfigurationError(f"sample={sample!r} is not a number", "give more than 0, up to 1")
     if sample != sample:  # JSON has no NaN
         raise ConfigurationError(
-            f"sample is {sample}, which is no share of the files", "0.01 is one"
+            f"sample is {sample}, which is not a share of the files", "0.01 is one"
         )
     return {
         "structure": bool(structure),

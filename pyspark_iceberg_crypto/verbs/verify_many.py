@@ -29,7 +29,7 @@ def verify_catalog(
 ) -> TablesReport:
     """Check each table of a catalog, or of a namespace and those within it, as `verify_table` does.
 
-    A table that cannot be checked does not stop the rest; the report then is not ok.
+    If a table cannot be checked, the others still are; the report is then not ok.
 
     Args:
         spark: a session that knows the catalog.
@@ -41,7 +41,7 @@ def verify_catalog(
         seed: see there.
         strays: see there.
         resume: the URI of a folder; in it each table has a folder of its own.
-        except_tables: full names of tables that are not verified, as they are meant to be plaintext. The report lists
+        except_tables: full names of tables that are not verified, because they should be plaintext. The report lists
             them in `left_out`, and is ok without them.
         progress: see there.
 
@@ -53,7 +53,7 @@ def verify_catalog(
         raise ConfigurationError(f"{name!r} cannot be a catalog's name", "for example 'lake'")
     if isinstance(except_tables, str) or not all(isinstance(one, str) for one in except_tables):
         raise ConfigurationError(
-            f"except_tables={except_tables!r} is no list of tables", "for example ['lake.db.t']"
+            f"except_tables={except_tables!r} is not a list of tables", "for example ['lake.db.t']"
         )
     options = checked_options(structure, deep, all_snapshots, sample, seed, strays, resume)
     except_tables = list(except_tables)
@@ -77,7 +77,7 @@ def verify_folder(
         uri: a local path, or any URI that Spark or Iceberg can read.
         deep: also read all pages of Parquet files that have keys for columns, on the executors. An encrypted file whose
             key is elsewhere, as that of an Iceberg table is, then counts as not checked.
-        progress: whether to show on stderr how far it is; None: in a terminal and in a notebook.
+        progress: whether to show progress on stderr; None: in a terminal and in a notebook.
 
     Raises:
         ConfigurationError: there is no file in it.

@@ -156,7 +156,7 @@ class Logins:
         return self._issue(OWNER, SCOPES)
 
     def account_of(self, authorization: str) -> Token | None:
-        """Who a request comes from; None when its token is none that is good now."""
+        """Who a request comes from; None when its token is not valid now."""
         scheme, _, token = authorization.partition(" ")
         if scheme != "Bearer":
             return None

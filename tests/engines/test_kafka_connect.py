@@ -40,5 +40,5 @@ def test_a_sink_writes_encrypted_files_and_tells_their_keys(tmp_path: Path) -> N
 
     assert "rows: 5" in said.splitlines()
     assert {magic(path) for path in files_below(tmp_path / "warehouse")} == {b"PARE", b"AGS1"}
-    # as the page says; when this fails, the page can be mended
+    # as the page says; when this fails, the page can be fixed
     assert "keys in the event: true" in said.splitlines()

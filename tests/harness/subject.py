@@ -69,7 +69,7 @@ def make_subject(backend: Backend, jvm: Jvm) -> Subject:
     kms: type[Kms] = getattr(pyspark_iceberg_crypto, backend.kms)
     fields = dict(backend.fields)
     if "encryption_context" in fields:
-        fields["encryption_context"] = {"lake": "tests"}  # without a table: there is none here
+        fields["encryption_context"] = {"lake": "tests"}  # without a table
     made = Subject(backend, jvm, kms(**{**fields, **backend.admin}), kms(**fields))
     made.key, made.other = made.new_key(), made.new_key()
     return made

@@ -200,7 +200,7 @@ def test_rotate(lived: Run, kind: str) -> None:
     assert (wrapped["keks"], wrapped["kms_calls"], wrapped["committed"]) == (1, 3, True)
     if kind in ("keystore", "vault", "hadoop", "ranger"):
         assert (wrapped["old_versions"], wrapped["new_versions"]) == ("1", "2")
-    elif kind == "pkcs11":  # the client reads the labels of keys anew every 10 s
+    elif kind == "pkcs11":  # the client reads the labels of keys again every 10 s
         assert wrapped["new_versions"] in ("1", "2")
     else:
         assert (wrapped["old_versions"], wrapped["new_versions"]) == (None, None)

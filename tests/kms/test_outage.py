@@ -30,7 +30,7 @@ QUICK = {
     "encryption.kms.retry.max-delay-ms": "20",
     "encryption.kms.call-timeout-ms": "2000",
     "encryption.kms.circuit-breaker.failures": "0",
-    "cache-enabled": "false",  # every statement loads its table anew
+    "cache-enabled": "false",  # every statement loads its table again
 }
 NO_CACHE = {"encryption.kms.cache.ttl-ms": "0"}
 # As on Hive and REST: no check of the metadata asks for a key.

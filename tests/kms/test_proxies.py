@@ -94,7 +94,7 @@ def test_google_cloud(
         assert proxy.asked == [host, host]  # the login, and Cloud KMS
         proxy.wants_login = True
         # another name, for which Java has no tunnel yet
-        double.login.service_account(file, token_uri=f"https://anew.{host}/token")
+        double.login.service_account(file, token_uri=f"https://new.{host}/token")
         with pytest.raises(ConfigurationError) as raised:
             jvm.client(properties, raw=True).wrap(DEK, key)
         is_told(str(raised.value), proxy, key, "the login for key", "is behind a proxy")

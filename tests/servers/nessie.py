@@ -24,7 +24,7 @@ class NessieServer:
 
 
 def java_21() -> Path | None:
-    """The java of a JDK of 21 or later, beside the one of these tests; None: there is none."""
+    """The java of a JDK of 21 or later, beside the one of these tests; None if it is not found."""
     home = os.environ.get("JAVA_HOME") or Path("/usr/bin/java").resolve().parents[1]
     for release in sorted(Path(home).resolve().parent.glob("*/release")):
         version = re.search(r'JAVA_VERSION="(\d+)', release.read_text())

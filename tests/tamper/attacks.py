@@ -1,4 +1,4 @@
-"""What somebody with write access to the storage can do to a file: its bytes before, its bytes after."""
+"""What someone with write access to the storage can do to a file: its bytes before, its bytes after."""
 
 import random
 from collections.abc import Callable

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture(scope="module", autouse=True)
 def quiet(spark: SparkSession) -> Iterator[None]:
-    """Hundreds of stack traces that are meant to be; and delete files are read anew every time."""
+    """Hundreds of stack traces are expected; and delete files are read again every time."""
     spark.sparkContext.setLogLevel("OFF")
     spark.conf.set("spark.sql.iceberg.executor-cache.enabled", "false")
     yield

@@ -1,4 +1,4 @@
-"""What somebody with write access to the storage can make metadata.json say: the files to be replaced, or removed."""
+"""What someone with write access to the storage can make metadata.json say: the files to be replaced, or removed."""
 
 import copy
 import json

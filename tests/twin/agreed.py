@@ -208,7 +208,7 @@ def pair_up(
         if heads not in pairs and twin.columns_at(heads[0]) == ours.columns_at(heads[1]):
             pairs.append(heads)
     left = [one for one in pairs if one[0] in twin.snapshots and one[1] in ours.snapshots]
-    # reencrypt_table gives a branch a snapshot of its own: that of before may expire, which shows the same
+    # reencrypt_table gives a branch a snapshot of its own: the earlier one may expire, which shows the same
     gone = {one for one, _ in pairs} & set(twin.snapshots) - {one for one, _ in left}
     if gone:
         raise Difference(f"snapshots that the twin still has are gone in ours: {gone}")

@@ -45,7 +45,7 @@ def verified(pair: Pair, deep: bool = False) -> None:
 
 
 CHANGES = ("flip", "swap", "truncate", "gone", "metadata")
-# What accuses somebody (docs/tamper.md, "What is called tampered"); anything else is a failure of the check.
+# What accuses someone (docs/tamper.md, "What is called tampered"); anything else is a failure of the check.
 ACCUSING = {"plaintext", "missing", "truncated", "appended", "wrong-format", "tampered"}
 
 

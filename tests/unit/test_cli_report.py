@@ -254,8 +254,8 @@ def test_tables_are_left_out(run: Callable[..., Result]) -> None:
     [
         (("lake.db", "lake.db.t", "--except", "lake.hr.t"), 64, "--except lake.hr.t: no TARGET"),
         (("lake.db", "lake.db.t", "--except", "lake.db.t"), 64, "a namespace, and lake.db.t is"),
-        (("lake.db.t", *PLAIN), 64, "a namespace, and lake.db.t is none"),
-        (("db.t", *PLAIN), 64, "a namespace, and db.t is none"),
+        (("lake.db.t", *PLAIN), 64, "a namespace, and lake.db.t is neither"),
+        (("db.t", *PLAIN), 64, "a namespace, and db.t is neither"),
         (("lake.a.b", "lake.db", "--except", "lake.db.typo"), 2, "lake.db has no"),
         (("--folder", "/f", *PLAIN), 64, "--except is not for a folder"),
     ],

@@ -244,7 +244,7 @@ def test_a_profile_that_others_may_write_is_refused(
         if not is_refused:
             assert _profile.load().texts
             continue
-        with pytest.raises(ConfigurationError, match="others may write") as caught:
+        with pytest.raises(ConfigurationError, match="others can write") as caught:
             _profile.load()
         assert f"chmod go-w {profile}" in caught.value.hint
 

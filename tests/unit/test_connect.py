@@ -291,7 +291,7 @@ def test_wrong_arguments_are_refused_before_the_server_is_asked() -> None:
     spark: Any = Remote()
     with pytest.raises(ConfigurationError):
         verify_catalog(spark, " ")
-    with pytest.raises(ConfigurationError, match="is no list of tables"):
+    with pytest.raises(ConfigurationError, match="is not a list of tables"):
         verify_catalog(spark, "lake", except_tables="lake.db.t")
     with pytest.raises(ConfigurationError):
         verify_table(spark, "")

@@ -565,7 +565,7 @@ def test_check_report_gives_the_file_as_it_is(jvm: dict[str, Any], tmp_path: Pat
 def test_what_is_no_report(jvm: dict[str, Any], tmp_path: Path, text: bytes) -> None:
     file = tmp_path / "report.json"
     file.write_bytes(text)
-    with pytest.raises(ConfigurationError, match="is no report of this version"):
+    with pytest.raises(ConfigurationError, match="is not a report of this version"):
         check_report("spark", "lake", file)  # type: ignore[arg-type]
 
 

@@ -20,7 +20,7 @@ STORE = Keystore("/k.p12", password_env="P")
     ("given", "told"),
     [
         ({"columns": {"x": ""}}, "as the key of column 'x'"),
-        ({"columns": {" ": "k"}}, "no column's name"),
+        ({"columns": {" ": "k"}}, "not a column's name"),
         ({"columns": {"x": "k"}, "masks": {"x": "hide"}}, "'hide' as the mask of column 'x'"),
         ({"columns": {"x": "k"}, "masks": {"y": "redact"}}, "'y' has a mask and no key"),
         ({"require_integrity": True}, "only AES-CTR"),

@@ -151,7 +151,7 @@ def test_many_problems_are_cut_short() -> None:
 
 
 def test_a_report_in_a_notebook_is_the_same_as_in_a_terminal() -> None:
-    """No hint is shown where there is none, and what is left out is counted."""
+    """A problem without a hint shows none, and what is left out is counted."""
     problem = {"kind": "data", "path": "p", "problem": "is plaintext", "hint": None}
     hinted = {**problem, "hint": "rewrite it"}
     report = VerifyReport.of(

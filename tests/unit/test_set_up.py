@@ -169,7 +169,7 @@ def test_without_a_new_go_a_server_says_where_one_comes_from(
         shutil.copytree(ROOT / part, tree / part)
     done = run(bare, tree / "dev" / "go-server.sh", name, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 1
-    assert f"{name} server is built with Go 1.21 or newer, and there is none" in done.stderr
+    assert f"{name} server is built with Go 1.21 or newer, which was not found" in done.stderr
     assert "hint: make setup, " in done.stderr
     assert f"dev/go-server.sh {name}\n" in done.stderr
     kept = [file.name for file in (tmp_path / "cache/iceberg-crypto").iterdir()]

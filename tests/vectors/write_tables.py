@@ -2,7 +2,7 @@
 
 BUILD names the build, the short id of its commit; JAR... are its jar, Iceberg's Spark runtime and SQLite's driver. The
 tables are written through `viewfs://golden-BUILD`, so that the absolute paths in their metadata name no folder of this
-machine: whoever reads them mounts the unpacked files there. README.md says what is in the zip.
+machine: a reader mounts the unpacked files there. README.md says what is in the zip.
 """
 
 import json

@@ -19,7 +19,7 @@ from pyspark_iceberg_crypto.kms.azure._policy import hsm_policy, vault_policy
 
 ALGORITHMS = ("RSA-OAEP-256", "RSA-OAEP", "A128KW", "A192KW", "A256KW")
 RSA_BITS = (2048, 3072, 4096)
-_LOOK = "it may have been done all the same: see describe_key before you try again"
+_LOOK = "it may have been done anyway: see describe_key before you try again"
 _NAME = re.compile(r"[0-9a-zA-Z-]{1,127}")
 _KEY_ID = re.compile(rf"({_NAME.pattern})(?:/([0-9a-zA-Z]{{1,64}}))?/?")
 
@@ -110,7 +110,7 @@ class AzureKeyVault(Kms):
             return [self._info(name, key) for name, key in keys if self._fits(key)]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key is and whether it can be used.
+        """Describe a key, and say whether it can be used.
 
         Args:
             key_id: the key's name, NAME/VERSION, or its identifier in Azure.
@@ -215,7 +215,7 @@ class AzureKeyVault(Kms):
                 self.vault_url,
                 credential,
                 verify_challenge_resource=self.token_scope is None,
-                retry_total=3,  # ten, with their waits, is much for somebody at a terminal
+                retry_total=3,  # ten, with their waits, is much for someone at a terminal
                 retry_backoff_factor=0.2,
             ) as client,
             headers_unlogged(),

@@ -106,7 +106,7 @@ class Keystore(_versions.VersionedKms):
         return [key.key_id for key in self.list_keys()]
 
     def create_key(self, name: str, *, key_bits: int = 256) -> KeyInfo:
-        """Add a new random key to the file, which is made when there is none yet.
+        """Add a new random key to the file, which is made if it does not exist yet.
 
         Args:
             name: the key's name, which is its key id.
@@ -128,7 +128,7 @@ class Keystore(_versions.VersionedKms):
         keystore = shlex.quote(str(self._absolute()))
         lines = [
             f"# Least privilege for Spark on keys {_versions.name_list(key_ids)} of a keystore: to read two things.",
-            "# A keystore has no rights for single keys: whoever opens the file has every key in it. Keep keys",
+            "# A keystore has no rights for single keys: anyone who opens the file has every key in it. Keep keys",
             "# that different people may use in keystores of their own, each with its own password.",
             "# On every host, 'spark' being the user that Spark runs as:",
             f"chown spark: {keystore}",

@@ -48,7 +48,7 @@ class Password:
         """Check that there is a password in the variable or file.
 
         Raises:
-            ConfigurationError: there is none, it cannot be a keystore's password, its file has more than one
+            ConfigurationError: it is not set, it cannot be a keystore's password, its file has more than one
                 line, or others may read it.
         """
         secret, where = read_secret(env, file, "the keystore's", "password")

@@ -88,7 +88,7 @@ class Pkcs11(_versions.VersionedKms):
         tool = f"pkcs11-tool --module {shlex.quote(self._library())} {shlex.join(self._where())}"
         lines = [
             f"# Least privilege for Spark on keys {_versions.name_list(key_ids)} of {self._name()}.",
-            "# PKCS#11 has no rights for single keys: whoever logs in to a token may use every key on it.",
+            "# PKCS#11 has no rights for single keys: anyone who logs in to a token may use every key on it.",
             "# 1. A token (HSM partition) with these keys and no others; Spark's own user and pin (CKU_USER),",
             "#    never the security officer's (CKU_SO).",
             "# 2. Where the HSM has roles of its own, Spark's needs: C_Login, C_FindObjects, C_Encrypt and",
@@ -111,7 +111,7 @@ class Pkcs11(_versions.VersionedKms):
         return "\n".join(lines) + "\n"
 
     def _add(self, choose: Callable[[dict[str, list[int]]], str], bits: int) -> None:
-        """Make a key, and take it back if somebody else has made one of this label at the same time."""
+        """Make a key, and take it back if someone else has made one of this label at the same time."""
         label, token = choose(_versions.by_key(self._entries())), self._token()
         ours = secrets.token_hex(16)
         token.generate(label, bits, ours)
@@ -121,7 +121,7 @@ class Pkcs11(_versions.VersionedKms):
             token.delete(ours)
             raise ConfigurationError(
                 f"{self._name()} has a key {label!r} that was made at the same time",
-                "the new one was deleted again; list the keys, and try again if there is none",
+                "the new one was deleted again; list the keys, and try again if there is no such key",
             )
 
     def _key_id(self, name: str) -> str:

@@ -48,7 +48,7 @@ class Pin:
         """Read the pin.
 
         Raises:
-            ConfigurationError: there is none, or others may read the file.
+            ConfigurationError: it is not set, or others may read the file.
         """
         held, where = read_secret(self.env, self.file, "the token's", "pin")
         pin = held.strip()

@@ -1,4 +1,4 @@
-"""Transit keys, and what Spark is told of the Vault they are in."""
+"""Transit keys, and Spark's settings for the Vault they are in."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Vault(Kms):
     the rights of ``driver_policy``; to make, list, describe and rotate keys, use a Vault object with a login that may.
 
     Raises:
-        ConfigurationError: the address is no URL, or not exactly one login is given.
+        ConfigurationError: the address is not a URL, or not exactly one login is given.
     """
 
     address: str = field(metadata=about("Vault's URL, such as https://vault.example.com:8200."))
@@ -207,7 +207,7 @@ class Vault(Kms):
             if name in self._names(transit):
                 raise ConfigurationError(
                     f"{self} has a key {name!r} already",
-                    "choose another name; describe_key tells what this one is",
+                    "choose another name; describe_key shows what this one is",
                 )
             transit.create_key(name, key_type=key_type, mount_point=self.transit_mount)
             return self._info(transit, name)
@@ -218,7 +218,7 @@ class Vault(Kms):
             return [self._info(transit, name) for name in self._names(transit)]
 
     def describe_key(self, key_id: str) -> KeyInfo:
-        """Tell what a key is: its type, its versions, and whether it can wrap keys."""
+        """Describe a key: its type, its versions, and whether it can wrap keys."""
         _check_name(key_id)
         with self._transit(f"describe key {key_id!r}") as transit:
             return self._info(transit, key_id)

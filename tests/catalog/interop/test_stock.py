@@ -1,6 +1,6 @@
 """What stock Iceberg does: the left column of README's table, and limits that it has us have.
 
-When Iceberg mends one of these, its test says so. docs/stock-iceberg.md tells where the right column is tested.
+When Iceberg fixes one of these, its test says so. docs/stock-iceberg.md says where the right column is tested.
 """
 
 import uuid

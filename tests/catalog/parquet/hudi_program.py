@@ -261,7 +261,7 @@ class Work:
         return [folders, self.problems("indexes")["problems"]]
 
     def turned_off(self) -> Any:
-        """A table of before, which has a metadata table."""
+        """An earlier table, which has a metadata table."""
         told = self.told(lambda: self.write("statistics", self.rows(0, 10, 2)))
         with self.context():
             self.spark.sql(f"CREATE TABLE old USING hudi LOCATION '{self.folder}/statistics'")

@@ -157,7 +157,7 @@ def test_a_problem_is_a_row(shop: Shop, client: Client) -> None:
 
 def test_an_error_has_its_hint(client: Client) -> None:
     said = client.error("CALL shop.system.verify_encryption(table => 'db.whole', sample => 2)")
-    assert "no share" in said
+    assert "share of the files" in said
     assert "hint: " in said
 
 

@@ -121,8 +121,8 @@ def test_icebergs_procedures_shuffle_keys_unless_spark_encrypts(
                 call = f"CALL enc_hadoop.system.{procedure}(table => '{name}'{arguments})"
                 found = session.do(deks_in_shuffles, table, [call])
                 ours = procedure in ("reencrypt_table", "rewrite_table_path")
-                none = encrypts == "true" or ours
-                assert (found == 0) is none, (procedure, found)
+                is_hidden = encrypts == "true" or ours
+                assert (found == 0) is is_hidden, (procedure, found)
                 session.sql(f"DROP TABLE {table}")
 
 

@@ -131,7 +131,7 @@ def later(metadata: Json) -> None:
 
 
 def test_metadata_of_a_later_iceberg(pointer: Lake) -> None:
-    """Members that nobody here knows: whoever looked at the file signs them; the next commit drops them."""
+    """Unknown members: someone who looked at the file signs them; the next commit drops them."""
     table = two_rows(pointer)
     path = metadata_file(pointer)
     edit(path, lambda m: (later(m), m["properties"].pop("encryption.metadata-mac")))

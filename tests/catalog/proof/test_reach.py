@@ -333,7 +333,7 @@ def test_strays_that_go_meanwhile(lake: Lake) -> None:
     """A writer deletes what it has not committed."""
     table = lake.insert(lake.create(), [1])
     folder = lake.folder / "t" / "data"
-    (folder / "left.parquet").write_bytes(b"PAR1 of somebody")
+    (folder / "left.parquet").write_bytes(b"PAR1 of someone")
     stray = folder / "writing.parquet"
     stray.write_bytes(b"PAR1 of a writer")
     verify = lambda: verify_table(lake.spark, table, strays=True)  # noqa: E731
@@ -386,10 +386,10 @@ def test_a_listed_table_that_no_load_finds(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"sample": 0}, "no share"),
-        ({"sample": 1.01}, "no share"),
-        ({"sample": float("nan")}, "no share"),
-        ({"sample": "half"}, "no number"),
+        ({"sample": 0}, "share of the files"),
+        ({"sample": 1.01}, "share of the files"),
+        ({"sample": float("nan")}, "share of the files"),
+        ({"sample": "half"}, "is not a number"),
         ({"resume": " "}, "resume is empty"),
         ({"resume": "nosuch://x/y"}, "cannot be used to resume"),
     ],

@@ -1,6 +1,6 @@
 """Each request to S3 goes wrong once, in each way that S3 and networks know, in each of some operations.
 
-Whatever happens: the table has the rows of before or of after, what was reported is true, nobody is accused of what the
+Whatever happens: the table has the rows from before or after, what was reported is true, nobody is accused of what the
 storage did, and the operation can be done again. Requests are numbered by their kind, by the proxy before S3.
 """
 

@@ -85,7 +85,7 @@ def test_each_is_checked_before_the_analyzer_asks(lake: Lake) -> None:
     fresh = lake.with_options({})
     session: Any = lake.spark._jsparkSession
     jvm: Any = lake.spark._jvm
-    jvm.org.apache.spark.sql.SparkSession.setActiveSession(session)  # as whoever runs a statement
+    jvm.org.apache.spark.sql.SparkSession.setActiveSession(session)  # as a statement does
     plan = (
         session.sessionState()
         .sqlParser()
@@ -106,7 +106,7 @@ def test_errors_are_those_of_the_analyzer(lake: Lake) -> None:
     good, edited = lake.create("good"), lake.create("edited")
     newest = max(metadata_files(lake, "edited"), key=lambda path: path.name)
     metadata = json.loads(newest.read_text())
-    metadata["schemas"][0]["fields"][0]["doc"] = "written by somebody else"
+    metadata["schemas"][0]["fields"][0]["doc"] = "written by someone else"
     change(newest, json.dumps(metadata).encode())
     fresh = lake.with_options({})
     good, edited = fresh.table("good"), fresh.table("edited")

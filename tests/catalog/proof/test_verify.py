@@ -65,7 +65,7 @@ def one_file(files: list[Path], kind: str) -> Path:
 @pytest.mark.catalogs("hadoop")
 @pytest.mark.nightly
 def test_the_driver_finds_what_jobs_find(lake: Lake) -> None:
-    """A small table needs no Spark job; whoever checks it, the outcome is the same."""
+    """A small table needs no Spark job; the driver finds the same as a job."""
     table = lake.insert(lake.create(partition="part", write_delete_mode="merge-on-read"), range(3))
     lake.insert(table, [5], part="q")
     lake.run(f"ALTER TABLE {table} CREATE BRANCH audit")

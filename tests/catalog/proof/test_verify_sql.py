@@ -92,8 +92,8 @@ def test_a_namespace_and_those_within_it(rest: Lake) -> None:
         ("table => '{ns}.t', namespace => '{ns}'", ConfigurationError, "Both a table and"),
         ("table => '{ns}.t', except_tables => array('{ns}.t')", ConfigurationError, "Both a table"),
         ("namespace => '{ns}', except_tables => array('{ns}.u')", TableNotFoundError, "named .*u"),
-        ("table => '{ns}.t', sample => 0", ConfigurationError, "no share"),
-        ("table => '{ns}.t', sample => 1.5", ConfigurationError, "no share"),
+        ("table => '{ns}.t', sample => 0", ConfigurationError, "share of the files"),
+        ("table => '{ns}.t', sample => 1.5", ConfigurationError, "share of the files"),
     ],
 )
 def test_bad_arguments(rest: Lake, arguments: str, error: type[Exception], words: str) -> None:

@@ -41,7 +41,7 @@ def clerk(spark: SparkSession, start: Start) -> SparkSession:
 
 
 class Listener:
-    """Somebody's own address, which keeps the Vault tokens that come."""
+    """Someone's own address, which keeps the Vault tokens that come."""
 
     def __init__(self) -> None:
         self.tokens: list[str] = []
@@ -78,7 +78,7 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture
 def vault(listener: Listener, tmp_path: Path) -> dict[str, str]:
-    """The server's own login, at somebody's address."""
+    """The server's own login, at someone's address."""
     token = tmp_path / "token"
     token.write_text(TOKEN)
     token.chmod(0o600)

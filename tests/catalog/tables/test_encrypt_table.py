@@ -295,7 +295,7 @@ def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
 
 
 def test_the_purge_deletes_no_file_of_another_table(hadoop: Lake) -> None:
-    """The old metadata is plaintext: somebody has it name the manifest list of another table."""
+    """The old metadata is plaintext: someone has it name the manifest list of another table."""
     table, other = plain(hadoop, gc_enabled="false"), plain(hadoop, "other")
     insert(hadoop, table, [1])
     insert(hadoop, other, [2])

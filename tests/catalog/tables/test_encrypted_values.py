@@ -211,8 +211,8 @@ def test_a_version_is_dropped(lake: Lake) -> None:
     (search,) = re.findall(r"SELECT count.*?\('\w+', '\w+'\)", refused.value.hint)
     search = search.replace("<table>", table).replace("<column>", "ssn")
     assert lake.value(search) == 2
-    anew = f"{f}.encrypt_value(coalesce({f}.try_decrypt_value(ssn, 'k'), ssn), 'k')"
-    rows = lake.sql(f"SELECT id, {anew} AS ssn FROM {table}")
+    again = f"{f}.encrypt_value(coalesce({f}.try_decrypt_value(ssn, 'k'), ssn), 'k')"
+    rows = lake.sql(f"SELECT id, {again} AS ssn FROM {table}")
     spark.createDataFrame(rows).writeTo(table).overwritePartitions()
     assert lake.value(search) == 0
     old = lake.value(

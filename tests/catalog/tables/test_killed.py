@@ -217,7 +217,7 @@ def test_decrypt_table_is_killed_and_begins_anew(killed: Killed) -> None:
 
 @kinds
 def test_reencrypt_table_is_killed_and_begins_anew(killed: Killed) -> None:
-    """Its history shows what it did, and main has no file of before."""
+    """Its history shows what it did, and main has no earlier file."""
     lake = killed.lake
     before: dict[str, object] = {}
 

@@ -84,7 +84,7 @@ def test_decrypt_table(lake: Lake) -> None:
 
 
 def test_reencrypt_table(lake: Lake) -> None:
-    """Iceberg refuses the commit of the one who comes second, or lets him write anew what the first one wrote."""
+    """Iceberg refuses the commit of the one who comes second, or lets it rewrite what the first one wrote."""
     table = table_of_three(lake, "k1")
     before = {path for path in lake.files() if path.suffix == ".parquet"}
     done, errors = at_once(lambda: reencrypt_table(lake.spark, table))

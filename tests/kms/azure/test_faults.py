@@ -373,7 +373,7 @@ class TestOtherCredentials:
         assert client.wrap(DEK, "sales"), "gone for a moment"
         login.after = "\n"
         login.certificate = self_signed(file)
-        assert client.wrap(DEK, "sales"), "a token that is none does not take the place of one"
+        assert client.wrap(DEK, "sales"), "an answer that is not a token does not replace one"
         login.after = ""
         before = login.granted
         login.certificate = self_signed(file)

@@ -1,4 +1,4 @@
-"""What every KMS's Python class must do for whoever sets keys up: one contract, seven KMSs, and Ranger's Hadoop KMS.
+"""What every KMS's Python class must do for anyone who sets keys up: one contract, seven KMSs, and Ranger's Hadoop KMS.
 
 A KMS's own folder has what only that one does.
 """

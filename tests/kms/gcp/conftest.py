@@ -26,7 +26,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> TestAuthority:
 def jvm(
     gcloud: Path, authority: TestAuthority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Jvm]:
-    """A JVM that finds no credentials of whoever runs the tests, and trusts the tests' authority."""
+    """A JVM that does not find the credentials of the user who runs the tests, and trusts the tests' authority."""
     nobody = {
         "CLOUDSDK_CONFIG": str(gcloud),
         "NO_GCE_CHECK": "true",

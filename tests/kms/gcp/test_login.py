@@ -259,7 +259,7 @@ def test_a_good_token_is_used_while_the_login_is_out_of_order(at: GcpWorld) -> N
     proxy.mode = "pass"
     at.double.login.after = "\n"
     at.double.login.service_account(file, "bad@x.test", token_uri=f"{proxy.url}/token")
-    assert client.wrap(DEK, at.key), "a token that is none does not take the place of one"
+    assert client.wrap(DEK, at.key), "an answer that is not a token does not replace one"
     file.write_text("{")
     assert client.wrap(DEK, at.key), "half written"
     file.unlink()
