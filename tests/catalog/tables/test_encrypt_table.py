@@ -251,7 +251,9 @@ def test_plaintext_that_is_still_there_is_named(hadoop: Lake) -> None:
     with verify_table(hadoop.spark, table, all_snapshots=True) as report:
         plaintext = {path_of(one.path) for one in report.problems if one.code == "plaintext"}
         assert plaintext == {path for path in hadoop.plaintext_files() if path.suffix != ".json"}
-        assert all(one.hint.startswith("Anyone who can read the storage") for one in report.problems)
+        assert all(
+            one.hint.startswith("Anyone who can read the storage") for one in report.problems
+        )
     [left] = repair_table(hadoop.spark, table, confirm=True).left
     assert left.kind == "plaintext left" and kept in left.problem and purge in left.hint
     [found] = diagnose_tables(hadoop.spark, table).findings

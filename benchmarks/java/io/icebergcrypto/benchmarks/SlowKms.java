@@ -38,7 +38,7 @@ public final class SlowKms implements KeyManagementClient, AuthenticatedWrapping
   }
 
   /**
-   * What was called since this was last asked: wraps, unwraps, and how often somebody had to wait.
+   * What was called since this was last asked: wraps, unwraps, and how often a caller had to wait.
    * Calls that overlap are one wait.
    */
   public static synchronized int[] take() {

@@ -40,7 +40,7 @@ import org.apache.spark.sql.SparkSession;
  * @param left how many older files and manifests the main branch still has
  * @param snapshots how many other snapshots there are, which may reach older files
  * @param refs the other branches and the tags, which keep such snapshots from expiry
- * @param expireStatement the SQL that expires the other snapshots; null when there are none
+ * @param expireStatement the SQL that expires the other snapshots; null when it has no others
  * @param committed whether the table was changed: not by a dry run, nor when it has no files
  */
 public record TableReencryption(
