@@ -42,8 +42,9 @@ install = $(on_java); $(VENV)/bin/uv pip install -q -p $(1) $(2) \
 on_java = . dev/jdk.sh
 # A build is over before the JIT's second compiler pays: without it, the jar takes a third of the time.
 export GRADLE_OPTS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-# One at a time: two in one folder would wait for each other's locks, and not for long.
-gradle = $(on_java); flock settings.gradle gradle --no-daemon -q
+gradle = $(on_java); gradle --no-daemon -q
+# For what is made side by side: two in one folder would wait for each other's locks, and not for long.
+gradle_alone = $(on_java); flock -o settings.gradle gradle --no-daemon -q
 spark_jars = $$($(VENV)/bin/python -c 'import os, pyspark; print(os.path.join(pyspark.__path__[0], "jars"))')
 junit = $(gradle) junit -PsparkJars="$(spark_jars)"
 
@@ -270,7 +271,7 @@ dist: ## Build all of a release into dist/: wheel, sdist, jars, sources, Javadoc
 
 .PHONY: lock
 lock: $(VENV)/bin/uv #+ Renew dev/constraints.txt: the versions of all Python packages that are installed here
-	printf '%s\n' editables pip setuptools uv wheel $(DIST_PACKAGES) | $< pip compile --quiet --upgrade --universal \
+	printf '%s\n' editables pip setuptools uv wheel $(DIST_PACKAGES) | env -u UV_CONSTRAINT $< pip compile --quiet --upgrade --universal \
 	    --python-version 3.10 --all-extras --no-annotate --custom-compile-command "make lock" -o $(LOCK) pyproject.toml -
 
 .PHONY: clean
@@ -281,14 +282,14 @@ clean: ## Remove everything that was built in this folder, .venv included
 
 pyspark_iceberg_crypto/jars/%-$(VERSION).jar: $(JVM_SOURCES)
 	@echo "building $(@F)"
-	@$(gradle) :$*:jar
+	@$(gradle_alone) :$*:jar
 	@mkdir -p $(@D)
 	@cp jvm/build/$*/libs/$(@F) $@
 
 # What tests start, or put on a class path: dayTestJars, olderTestJars and nightTestJars are tasks of jvm/test-servers.gradle.
 jvm/build/.%: $(GRADLE_FILES)
 	@echo "fetching what tests need: $*"
-	@$(gradle) $*
+	@$(gradle_alone) $*
 	@touch $@
 jvm/build/.nightTestJars: $(JVM_SOURCES)
 
