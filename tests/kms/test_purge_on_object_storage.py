@@ -72,7 +72,7 @@ class StoredLake:
         catalog = self.catalog({name.replace("_", "."): value for name, value in more.items()})
         try:
             with typed_errors():
-                return catalog.purgeWithoutKey(self.name(table))
+                return catalog.context().purgeWithoutKey(self.name(table))
         finally:
             catalog.close()
 

@@ -416,7 +416,7 @@ def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
                 "'k1'",
             )
             [begun] = repair_table(hadoop.spark, table, confirm=True).left
-            assert begun.finding == "encryption begun" and "encrypt_table" in begun.remedy
+            assert begun.kind == "encryption begun" and "encrypt_table" in begun.hint
             copied.append(encrypt(hadoop).copied_files)
     assert copied[0] < 6
     assert hadoop.ids(table) == [0, 1, 3, 4, 5]

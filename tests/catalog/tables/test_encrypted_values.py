@@ -241,14 +241,14 @@ def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
     create_value_key(spark, catalog, "own", "k1")
     create_value_key(spark, catalog, "hr", "k2")
     report = encryption_keys(spark, table)
-    found = {row.key_id.partition(".")[0]: row for row in report.rows if row.kind == "value"}
+    found = {row.key_id.partition(".")[0]: row for row in report.keys if row.kind == "value"}
     assert report.ok and report.kms_calls == 3
     assert [(name, row.encrypted_by) for name, row in found.items()] == [
         ("hr", "k2"),
         ("own", "k1"),
     ]
     assert "hr." in str(report)
-    evidence = verify_table(spark, table, progress=False).with_keys(report.rows)
+    evidence = verify_table(spark, table, progress=False).with_keys(report.keys)
     kinds = [key["kind"] for key in evidence.encryption_keys]
     assert kinds == ["master", "master", "kek", "value", "value"]
     in_use = key_versions_in_use(spark, f"{catalog}.{lake.namespace}", progress=False)

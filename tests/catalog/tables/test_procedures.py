@@ -41,7 +41,7 @@ def test_expire_snapshots_deletes_files(lake: Lake) -> None:
     assert len([path for path in gone if path.name.startswith("snap-")]) == 3
     assert lake.ids(table) == [9]
     assert len(snapshots(lake, table)) == 1
-    kinds = [key.kind for key in encryption_keys(lake.spark, table).rows]
+    kinds = [key.kind for key in encryption_keys(lake.spark, table).keys]
     assert kinds == ["master", "kek", "manifest list"], "keys go with their snapshots"
 
 

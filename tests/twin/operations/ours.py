@@ -148,7 +148,7 @@ class Repair(Operation):
 
     def run(self, pair: Pair, draw: Draw) -> None:
         report = pair.python(pair.ours, "repair_table(spark, {t}, confirm=True)")
-        wrong = [one for one in report.findings if one.finding != "plaintext left"]
+        wrong = [one for one in report.findings if one.kind != "plaintext left"]
         if wrong or report.unchecked:
             raise Difference(f"nothing is wrong with it, and yet it finds: {report}")
 

@@ -39,9 +39,10 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     super(new Raw());
   }
 
-  /** Makes it the one of local paths. */
+  /** Makes it the one of local paths, whatever file system another test has left in the cache. */
   public static void setIn(Configuration conf) {
     conf.setClass("fs.file.impl", NoChmodFileSystem.class, FileSystem.class);
+    conf.setBoolean("fs.file.impl.disable.cache", true);
   }
 
   /** Opens nothing whose name ends so, from now on, until as many are to be opened at a time. */
