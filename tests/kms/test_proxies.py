@@ -51,6 +51,7 @@ def _tunnels(proxy: ConnectProxy) -> None:
     proxy.asked.clear()
 
 
+@pytest.mark.nightly
 def test_azure(jvm: Jvm, azure: AzureWorld, proxy: ConnectProxy) -> None:
     properties = {
         "encryption.kms-type": "azure",

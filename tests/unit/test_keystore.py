@@ -52,6 +52,7 @@ def test_create_makes_a_private_pkcs12_file_with_the_keys(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [path], "nothing but the keystore is left"
 
 
+@pytest.mark.nightly
 def test_guesses_of_the_password_are_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file says how often it hashes: 600,000 for each key (PBKDF2), twice that for its MAC."""
     monkeypatch.undo()
@@ -350,6 +351,7 @@ def test_rotation_adds_versions(store: Keystore) -> None:
     assert store.keys() == ["k1", "k2"]
 
 
+@pytest.mark.nightly
 def test_a_version_that_was_destroyed_is_not_made_again(store: Keystore) -> None:
     store.rotate_key("k1")
     store.rotate_key("k1")
@@ -405,6 +407,7 @@ KILLED_BEFORE_REPLACE = """
 """
 
 
+@pytest.mark.nightly
 def test_a_crash_leaves_the_old_file_and_no_lock(store: Keystore) -> None:
     before = Path(store.path).read_bytes()
     program = textwrap.dedent(KILLED_BEFORE_REPLACE)

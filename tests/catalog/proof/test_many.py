@@ -24,6 +24,7 @@ from pyspark_iceberg_crypto import (
 pytestmark = pytest.mark.catalogs("rest")
 
 
+@pytest.mark.nightly
 def test_a_table_that_cannot_be_checked_does_not_stop_the_rest(lake: Lake, tmp_path: Path) -> None:
     if lake.kind == "hadoop":
         pytest.skip("it has no views, and takes the metadata file before one that is gone")

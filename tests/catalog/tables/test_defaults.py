@@ -60,6 +60,7 @@ def test_a_tables_life(seen: dict[str, Any], kind: str) -> None:
     assert outcome(seen, kind) is None
 
 
+@pytest.mark.nightly
 def test_nothing_is_set_otherwise(seen: dict[str, Any]) -> None:
     assert seen["defaults"] == {
         "factory": "FALLBACK",

@@ -326,6 +326,7 @@ def test_the_purge_deletes_no_file_of_another_table(hadoop: Lake) -> None:
 SMALL_GROUPS = ("spark.iceberg-crypto.encrypt.files-per-group", "1")
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("rest")
 def test_others_read_and_write_meanwhile(lake: Lake) -> None:
     """What was written before the commit is there; what comes after it as plaintext is refused."""

@@ -1,9 +1,11 @@
 """A table's schema, partitioning and order change; its files of all ages stay encrypted and readable."""
 
+import pytest
 from harness.files import MARKER
 from harness.lake import Lake
 
 
+@pytest.mark.nightly
 def test_schema_evolution(lake: Lake) -> None:
     table = lake.insert(lake.create(), [1])
     lake.run(f"ALTER TABLE {table} ADD COLUMN extra STRUCT<a: INT, b: STRING>")
@@ -27,6 +29,7 @@ def test_schema_evolution(lake: Lake) -> None:
     assert lake.ids(table) == [1, 2]
 
 
+@pytest.mark.nightly
 def test_partition_evolution(lake: Lake) -> None:
     table = lake.insert(lake.create(partition="part"), [1], part=MARKER)
     lake.run(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(4, id)")

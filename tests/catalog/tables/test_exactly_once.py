@@ -63,6 +63,7 @@ def test_spark_sinks(hadoop: Lake, tmp_path: Path) -> None:
     assert hadoop.ids(target) == [1, 1, 2, 2, 3, 3]
 
 
+@pytest.mark.nightly
 def test_spark_readers(hadoop: Lake, tmp_path: Path) -> None:
     """They end, having lost nothing, and begin again as docs/encrypting-tables.md says."""
     source = hadoop.create("source", key=None)

@@ -124,6 +124,7 @@ def paste(lake: Lake, text: str) -> None:
     lake.sql(found[0])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "how"), EVERY)
 def test_a_life(lake: Lake, name: str, how: str) -> None:
     parts = NAMES[name]
@@ -166,6 +167,7 @@ def test_a_life(lake: Lake, name: str, how: str) -> None:
     assert lake.value(f"SELECT sum(id) FROM {table}") == 1
 
 
+@pytest.mark.nightly
 def test_what_sql_alone_has(lake: Lake) -> None:
     if lake.kind == "rest":
         pytest.skip("its metadata is not authenticated")

@@ -187,6 +187,7 @@ def test_what_another_run_leaves_is_deleted(hadoop: Lake) -> None:
         assert report.ok, str(report)
 
 
+@pytest.mark.nightly
 def test_rows_are_compared_when_they_are_copied(hadoop: Lake) -> None:
     """A file of the table is exchanged as soon as the copy of another one has begun."""
     table = table_of(hadoop, 2)
@@ -217,6 +218,7 @@ def row_ids(lake: Lake, of: str = "") -> list[tuple[int, int]]:
     return [(row.id, row._row_id) for row in lake.sql(query)]
 
 
+@pytest.mark.nightly
 def test_row_ids_that_rows_get_between_two_portions(hadoop: Lake) -> None:
     """A copy from before the upgrade to format version 3 has no ids, so it is made again."""
     table = table_of(hadoop, 3, format__version="2")

@@ -154,6 +154,7 @@ def test_register_table(lake: Lake) -> None:
     assert lake.ids(table) == [1]
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_java_actions(lake: Lake) -> None:
     """Those that no procedure offers."""
@@ -179,6 +180,7 @@ def test_java_actions(lake: Lake) -> None:
     assert (deleted.deletedDataFilesCount(), lake.files()) == (2, [])
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_a_mirrored_folder_is_registered(lake: Lake, tmp_path: Path) -> None:
     """Without rewrite_table_path: the files come back under the paths that they had."""

@@ -42,6 +42,7 @@ def test_delete_update_merge(lake: Lake, mode: str, file_format: str) -> None:
         assert not vectors
 
 
+@pytest.mark.nightly
 def test_deletion_vectors_over_several_partitions(lake: Lake) -> None:
     table = lake.create(partition="part", **mode_properties("merge-on-read"))
     for part in ("a", "b"):
