@@ -231,7 +231,7 @@ def _one(
         with verify_table(spark, name, **options) as report:
             return _with_keys(spark, report)
     except TableNotFoundError as error:
-        if is_sparks:
+        if is_sparks and "is a view" not in error.message:
             raise TableNotFoundError(
                 f"{target} is neither a namespace of catalog {parts[0]} nor a table of {SESSION_CATALOG}",
                 "give a table with its catalog, such as lake.db.t, or a namespace that exists",

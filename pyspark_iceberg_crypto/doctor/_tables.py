@@ -94,7 +94,7 @@ def _(found: DoctorTablesReport) -> RenderableType:
         for kind, count in found.counts.items():
             mark, style = _mark(kind)
             means = next(one.consequence for one in found.findings if one.kind == kind)
-            table.add_row(Text(mark, style), plural(count, "table"), Text(kind, style), means)
+            table.add_row(Text(mark, style), plural(count, "finding"), Text(kind, style), means)
         parts.append(table)
     parts.append(_verdict(found))
     for kind, count in found.counts.items():

@@ -334,7 +334,7 @@ def test_all_tables_of_a_namespace(run: Run) -> None:
     result = run("prune", "lake.db.*", "--output", "json", plain=("lake.db.t",))
     assert valid("prune", result)[0] == {"table": "lake.db.t", "skipped": "it is not encrypted"}
     result = run("encrypt", "lake", "--key-id", "k", plain=("lake.db.u",))
-    assert "· lake.db.t: skipped: it is encrypted already\n✓ lake.db.t: done" in result.stdout
+    assert "· lake.db.t: skipped: it is already encrypted\n✓ lake.db.t: done" in result.stdout
     found = json.loads(
         run("prune", "lake.db.*", "--output", "json", answers={"list_tables": []}).stdout
     )

@@ -269,7 +269,7 @@ def test_what_is_no_secret(name: str) -> None:
     [
         ("catalogs: [", "is not YAML in line", "docs/cli.md"),
         ("- a", "has no sections", "docs/cli.md"),
-        ("catalog: {}", "a section 'catalog'", "catalogs, spark, packages"),
+        ("catalog: {}", "an unknown section 'catalog'", "catalogs, spark, packages"),
         ("catalogs: {lake: x}", "section catalogs", "docs/cli.md"),
         ("catalogs: {lake: {uri: '${NO_SUCH}'}}", "NO_SUCH, which is not set", "export NO_SUCH"),
         ("catalogs: {lake: {kms: {address: x}}}", "has no type", "one of aws"),

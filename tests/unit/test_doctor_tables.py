@@ -95,7 +95,7 @@ def test_what_fails_and_what_is_open(tables: Tables, kind: str, code: int) -> No
 def test_many_tables_take_little_room(tables: Tables) -> None:
     tables.tables = {f"lake.db.t{i}": ("plaintext",) for i in range(5000)}
     shown = str(diagnose_tables(None, "lake"))  # type: ignore[arg-type]
-    assert "5,000 tables" in shown and "plaintext is bad" in shown
+    assert "5,000 findings" in shown and "plaintext is bad" in shown
     assert "and 4,990 more such" in shown
     assert shown.count("hint:") == 1, "the same one but for the name"
 

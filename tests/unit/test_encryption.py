@@ -130,5 +130,5 @@ def test_bad_arguments() -> None:
         encrypt_table("spark", "lake.db.t", "k1", max_bytes=0)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="cannot be a table's name"):
         purge_plaintext("spark", None)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="'/old' is no list of folders"):
+    with pytest.raises(ConfigurationError, match="'/old' is not a list of folders"):
         purge_plaintext("spark", "lake.db.t", folders="/old")  # type: ignore[arg-type]

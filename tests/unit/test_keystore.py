@@ -407,7 +407,6 @@ KILLED_BEFORE_REPLACE = """
 """
 
 
-@pytest.mark.nightly
 def test_a_crash_leaves_the_old_file_and_no_lock(store: Keystore) -> None:
     before = Path(store.path).read_bytes()
     program = textwrap.dedent(KILLED_BEFORE_REPLACE)

@@ -42,7 +42,7 @@ def test_what_stock_clients_wrote_on_rest(rest: Lake) -> None:
         "plaintext": 3,
         "key id removed": 1,
         "no kek": 1,
-        "unauthenticated": 6,
+        "unauthenticated": 5,
     }
     assert kinds(found)[:5] == [
         *[(name, "plaintext") for name in ("a", "b", "c")],
@@ -50,7 +50,7 @@ def test_what_stock_clients_wrote_on_rest(rest: Lake) -> None:
         ("empty", "no kek"),
     ]
     shown = " ".join(str(found).split())
-    assert "3 tables plaintext anyone who can read the storage" in shown
+    assert "3 findings plaintext anyone who can read the storage" in shown
     assert "TBLPROPERTIES ('encryption.key-id'='k1') AS SELECT * FROM" in shown
 
     seen_by_stock = diagnose_tables(lake.spark, f"stock_rest.{lake.namespace}")

@@ -103,8 +103,9 @@ def test_ctrl_c_ends_the_call_in_the_jvm(hadoop: Lake) -> None:
     assert hadoop.ids(table) == list(range(9))
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("whole", [False, True], ids=["begun", "ended"])
+@pytest.mark.parametrize(
+    "whole", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["begun", "ended"]
+)
 def test_decrypting_tells_of_plaintext_that_is_left(hadoop: Lake, whole: bool) -> None:
     """A task that is at work deletes its file; that of one which ended at that moment is left."""
     table = table_of(hadoop, "k1", 4)

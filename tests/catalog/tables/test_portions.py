@@ -187,7 +187,6 @@ def test_what_another_run_leaves_is_deleted(hadoop: Lake) -> None:
         assert report.ok, str(report)
 
 
-@pytest.mark.nightly
 def test_rows_are_compared_when_they_are_copied(hadoop: Lake) -> None:
     """A file of the table is exchanged as soon as the copy of another one has begun."""
     table = table_of(hadoop, 2)

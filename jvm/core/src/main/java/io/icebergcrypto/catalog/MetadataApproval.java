@@ -43,7 +43,7 @@ record MetadataApproval(String tableName, FileIO io, MetadataAuthenticator authe
     if (!authenticator.isOf(file, current)) {
       throw new InvalidConfigurationException(
               String.format("%s was exchanged while it was read: nothing was signed", metadataFile),
-              "Another client writes to that file: find out which, and review it again.")
+              "Someone writes to that file: find out who, and review it again.")
           .inTable(tableName);
     }
 

@@ -239,10 +239,10 @@ public final class ValueKeyTable {
                   + " encrypts",
               dropped.version(), name, catalogName),
           String.format(
-              "CALL %s.system.rotate_value_key(name => '%s', new_version => true), encrypt all"
-                  + " columns again, and then drop this version. If the values must never be"
-                  + " read again, destroy master key '%s' in the KMS: older metadata files have the"
-                  + " value key, too.",
+              "CALL %s.system.rotate_value_key(name => '%s', new_version => true), decrypt all"
+                  + " values and encrypt them with the new version, and then drop this one. If the"
+                  + " values must never be read again, destroy master key '%s' in the KMS: older"
+                  + " metadata files have the value key, too.",
               catalogName, name, dropped.masterKeyId()));
     }
 
@@ -258,8 +258,9 @@ public final class ValueKeyTable {
           String.format(
               "Look for such values in each column that this key encrypts: SELECT count(*) FROM"
                   + " <table> WHERE hex(substr(try_to_binary(<column>, 'base64'), 2, 4)) IN"
-                  + " ('%08X', '%08X'), of binary without try_to_binary. Encrypt them again,"
-                  + " expire the earlier snapshots, and call this with confirm => true.",
+                  + " ('%08X', '%08X'), of binary without try_to_binary. Decrypt them and"
+                  + " encrypt them with the newest version, expire the earlier snapshots, and call"
+                  + " this with confirm => true.",
               dropped.id(), dropped.id() | ValueCipher.DETERMINISTIC));
     }
 

@@ -43,6 +43,7 @@ final class KeyAudit {
   private static final Set<Finding.Kind> OF_TABLE =
       Set.of(
           Finding.Kind.KEY_ID_REMOVED,
+          Finding.Kind.KEY_ID_EMPTY,
           Finding.Kind.KEY_ID_CHANGED,
           Finding.Kind.NO_KEK,
           Finding.Kind.DATA_KEY_LENGTH);
@@ -205,7 +206,7 @@ final class KeyAudit {
 
   /** What is wrong with the table as a whole, and so with the use of all its keys. */
   private String tableProblem() {
-    KeyIdFindings keyId = new KeyIdFindings(table.name(), metadata, null, null, "");
+    KeyIdFindings keyId = new KeyIdFindings(table.name(), metadata, null, null, false);
     Stream<String> told =
         MetadataFindings.of(table.name(), metadata, hive, keyId, null).stream()
             .filter(one -> OF_TABLE.contains(one.kind()))

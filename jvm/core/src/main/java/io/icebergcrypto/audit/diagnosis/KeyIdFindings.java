@@ -21,7 +21,7 @@ final class KeyIdFindings {
   private final TableMetadata metadata;
   private final AllowedKeyIds allowed;
   private final EncryptionKeys keys;
-  private final String unknown;
+  private final boolean asked;
   private final String keyId;
   private final Set<String> masters; // of the KEKs that something needs
 
@@ -31,19 +31,19 @@ final class KeyIdFindings {
    * @param name the table's full name
    * @param allowed the master keys that the catalog allows; null: nobody says
    * @param keys what the KMS says of the keys; null: nothing, and so nothing can be repaired
-   * @param unknown why it says nothing
+   * @param asked whether the KMS was asked; if not, the call to repair is what there is to do
    */
   KeyIdFindings(
       String name,
       TableMetadata metadata,
       AllowedKeyIds allowed,
       EncryptionKeys keys,
-      String unknown) {
+      boolean asked) {
     this.name = name;
     this.metadata = metadata;
     this.allowed = allowed;
     this.keys = keys;
-    this.unknown = unknown;
+    this.asked = asked;
     this.keyId = EncryptionProperties.keyId(metadata.properties());
     Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
     this.masters =
@@ -141,6 +141,10 @@ final class KeyIdFindings {
                 + " the key id to an empty table",
             EncryptionProperties.KEY_ID, keyId);
     String remedy = "It gets its first KEK. Give the client that made it this catalog class.";
+    if (!asked) {
+      remedy = call() + " adds its first KEK. Give the client that made it this catalog class.";
+    }
+
     boolean usable = keys != null && keys.keys().stream().noneMatch(KeyEntry::isRefused);
     return usable
         ? Finding.repairable(Kind.NO_KEK, detail, remedy, builder -> {}) // a step of each commit
@@ -156,6 +160,8 @@ final class KeyIdFindings {
   private Finding another(Kind kind, String detail) {
     String found = masters.iterator().next();
     String refusal = refusal(found);
+    String or = kind == Kind.KEY_ID_CHANGED ? " If '" + keyId + "' is wanted: " : "";
+    String other = or.isEmpty() ? "" : or + rotation(keyId) + ".";
     String alter =
         masters.size() > 1 && keyId != null
             ? rotation("<the right one>")
@@ -166,15 +172,19 @@ final class KeyIdFindings {
         " Find out who changed it, and since when; then verify the table, with all snapshots.";
     if (refusal != null) {
       return Finding.of(kind, detail, refusal + " Then: " + alter + "." + afterwards);
+    } else if (!asked) {
+      return Finding.of(
+          kind,
+          detail,
+          String.format(
+              "%s puts '%s' back if the KMS and the table's keys show that it is right.%s%s",
+              call(), found, afterwards, other));
     }
 
-    String or = kind == Kind.KEY_ID_CHANGED ? " If '" + keyId + "' is wanted: " : "";
     return Finding.repairable(
         kind,
         detail,
-        String.format(
-            "'%s' is put back, as by %s.%s%s%s",
-            found, alter, afterwards, or, or.isEmpty() ? "" : rotation(keyId) + "."),
+        String.format("'%s' is put back, as by %s.%s%s", found, alter, afterwards, other),
         builder -> builder.setProperties(Map.of(EncryptionProperties.KEY_ID, found)));
   }
 
@@ -191,8 +201,11 @@ final class KeyIdFindings {
           master, EncryptionProperties.ALLOWED_KEY_IDS);
     }
 
-    if (keys == null) {
-      return unknown;
+    if (!asked) {
+      return null;
+    } else if (keys == null) {
+      return "It cannot be known whether these KEKs are genuine as long as the KMS does not"
+                 + " answer.";
     }
 
     boolean proven =
@@ -212,6 +225,10 @@ final class KeyIdFindings {
 
   private String quoted() {
     return masters.stream().map(id -> "'" + id + "'").collect(Collectors.joining(" and "));
+  }
+
+  private String call() {
+    return SqlNames.call("repair_table", name, "confirm => true");
   }
 
   private String rotation(String newKeyId) {

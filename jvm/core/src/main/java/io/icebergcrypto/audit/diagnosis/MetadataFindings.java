@@ -6,6 +6,7 @@ import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.SqlNames;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -84,7 +85,7 @@ final class MetadataFindings {
     try {
       EncryptionProperties.dataKeyLength(name, properties);
     } catch (InvalidConfigurationException e) {
-      dataKeyLength(e.problem());
+      dataKeyLength(e);
     }
 
     for (String property :
@@ -107,7 +108,7 @@ final class MetadataFindings {
   }
 
   /** The length goes back to that of the table's KEKs. */
-  private void dataKeyLength(String problem) {
+  private void dataKeyLength(InvalidConfigurationException refusal) {
     Integer length =
         keys == null
             ? null
@@ -118,18 +119,12 @@ final class MetadataFindings {
                 .findFirst() // the newest
                 .orElse(null);
     if (length == null) {
-      found.add(
-          Finding.of(
-              Kind.DATA_KEY_LENGTH,
-              problem,
-              String.format(
-                  "ALTER TABLE %s SET TBLPROPERTIES ('%s'='16'), or 24 or 32 (bytes).",
-                  name, EncryptionProperties.DATA_KEY_LENGTH)));
+      found.add(Finding.of(Kind.DATA_KEY_LENGTH, refusal));
     } else {
       found.add(
           Finding.repairable(
               Kind.DATA_KEY_LENGTH,
-              problem,
+              refusal.problem(),
               String.format("It is set to %d bytes, the length of the table's newest KEK.", length),
               builder ->
                   builder.setProperties(
@@ -142,7 +137,7 @@ final class MetadataFindings {
         Finding.repairable(
             kind,
             String.format("%s=%s, and %s", property, value, why),
-            "repair_table removes the property.",
+            SqlNames.call("repair_table", name, "confirm => true") + " removes the property.",
             builder -> builder.removeProperties(Set.of(property))));
   }
 }

@@ -1,5 +1,6 @@
 package io.icebergcrypto.audit.diagnosis;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
@@ -42,6 +43,7 @@ final class PlaintextFindings {
   /**
    * Looks at nothing yet.
    *
+   * @param io reads files; null: none can be read
    * @param close whether the manifests of plaintext snapshots are read, for the names of files
    */
   PlaintextFindings(BaseTable table, FileIO io, boolean close) {
@@ -59,8 +61,8 @@ final class PlaintextFindings {
       found.add(Finding.of(Kind.PLAINTEXT, detail(plaintext), remedy(plaintext, current)));
     }
 
-    if (current != null && current.keyId() != null) {
-      checkList(current.manifestListLocation(), found);
+    if (current != null && io != null) {
+      checkList(current, found);
     }
   }
 
@@ -101,6 +103,7 @@ final class PlaintextFindings {
         }
       }
     } catch (RuntimeException e) {
+      CancelledException.rethrow(e);
       return "whose files cannot be listed: " + e;
     }
 
@@ -207,11 +210,12 @@ final class PlaintextFindings {
                     .max(Comparator.comparingLong(Snapshot::sequenceNumber)));
   }
 
-  /** The current manifest list, of which the metadata says that it is encrypted. */
-  private void checkList(String list, List<Finding> found) {
+  /** The current manifest list, which exists, and is encrypted if the metadata has its key. */
+  private void checkList(Snapshot snapshot, List<Finding> found) {
+    String list = snapshot.manifestListLocation();
     try {
       FileMagic magic = FileInspector.magic(io.newInputFile(list));
-      if (!magic.encrypted()) {
+      if (snapshot.keyId() != null && !magic.encrypted()) {
         found.add(
             Finding.of(
                 Kind.TAMPERED,
@@ -221,6 +225,14 @@ final class PlaintextFindings {
                     + " queries refuse it."));
       }
     } catch (NotFoundException e) {
+      addMissing(list, found);
+    } catch (RuntimeException e) {
+      addUnread(list, e, found);
+    }
+  }
+
+  private void addMissing(String list, List<Finding> found) {
+    try {
       if (isCurrent(list)) {
         found.add(
             Finding.of(
@@ -229,12 +241,17 @@ final class PlaintextFindings {
                 FileProblem.hint(ProblemCode.MISSING, FileKind.MANIFEST_LIST)));
       }
     } catch (RuntimeException e) {
-      found.add(
-          Finding.of(
-              Kind.UNCHECKED,
-              String.format("%s cannot be read: %s", list, e),
-              "Check that the storage is up, and let this user read it."));
+      addUnread(list, e, found);
     }
+  }
+
+  private static void addUnread(String list, RuntimeException e, List<Finding> found) {
+    CancelledException.rethrow(e);
+    found.add(
+        Finding.of(
+            Kind.UNCHECKED,
+            String.format("%s cannot be read: %s", list, e),
+            "Check that the storage is up, and let this user read it."));
   }
 
   /**

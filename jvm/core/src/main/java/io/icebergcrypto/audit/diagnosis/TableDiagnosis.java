@@ -26,13 +26,16 @@ import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.metadata.KeyedFile;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Set;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
@@ -42,6 +45,16 @@ import org.apache.iceberg.io.FileIO;
  * at. Nothing is changed, and no file of data is read, which is verification's work.
  */
 public final class TableDiagnosis {
+  /** What does not keep the key of a manifest list from being had. */
+  private static final Set<Kind> HARMLESS =
+      EnumSet.of(
+          Kind.PLAINTEXT,
+          Kind.PLAINTEXT_LEFT,
+          Kind.FILE_FORMAT,
+          Kind.PAGE_VERSION,
+          Kind.OTHER_MASTER_KEY,
+          Kind.UNAUTHENTICATED);
+
   private final Catalog catalog;
   private final CatalogContext ours; // null: a catalog of another project, where less is known
   private final TableIdentifier identifier;
@@ -49,6 +62,7 @@ public final class TableDiagnosis {
   private final List<Finding> found = new ArrayList<>();
   private String name;
   private TableMetadata metadata;
+  private boolean keysKnown;
 
   private TableDiagnosis(Catalog catalog, TableIdentifier identifier, boolean close) {
     this.catalog = catalog;
@@ -95,6 +109,11 @@ public final class TableDiagnosis {
     return metadata == null ? null : EncryptionProperties.keyId(metadata.properties());
   }
 
+  /** Whether the metadata can be trusted, and the KMS said what it gives of the table's keys. */
+  public boolean keysKnown() {
+    return keysKnown;
+  }
+
   /** What was found, the worst first; empty: nothing. */
   public List<Finding> findings() {
     return List.copyOf(found);
@@ -132,7 +151,7 @@ public final class TableDiagnosis {
       this.name = ours == null ? name : table.name();
       this.metadata = table.operations().current();
       return table;
-    } catch (NoSuchTableException | NotSupportedException e) {
+    } catch (NoSuchTableException | NoSuchNamespaceException | NotSupportedException e) {
       throw e;
     } catch (NotFoundException e) {
       add(
@@ -151,7 +170,7 @@ public final class TableDiagnosis {
               EncryptionProperties.DATA_KEY_LENGTH, e.getMessage()),
           String.format(
               "In the Hive metastore, with Hive's own ALTER TABLE ... SET TBLPROPERTIES, set '%s'"
-                  + " to 16, 24 or 32 (bytes); then call repair_table again.",
+                  + " to 16, 24 or 32 (bytes); then call repair_table.",
               EncryptionProperties.DATA_KEY_LENGTH));
     } catch (RuntimeException e) {
       addFailure("it cannot be loaded", e);
@@ -167,14 +186,10 @@ public final class TableDiagnosis {
   private void examine(BaseTable table) {
     boolean trusted = ours == null || checkMetadata(table);
     EncryptionKeys keys = close && trusted ? keys() : null;
+    this.keysKnown = keys != null;
     boolean hive = CatalogTrust.isHive(behind());
-    String unknown =
-        close
-            ? "It cannot be told whether these KEKs are genuine as long as the KMS does not answer."
-            : "repair_table asks the KMS whether these KEKs are genuine.";
     KeyIdFindings keyId =
-        new KeyIdFindings(
-            name, metadata, ours == null ? null : ours.allowedKeyIds(), keys, unknown);
+        new KeyIdFindings(name, metadata, ours == null ? null : ours.allowedKeyIds(), keys, close);
     found.addAll(MetadataFindings.of(name, metadata, hive, keyId, keys));
     examineSnapshots(table, hive);
     if (!trusted) {
@@ -191,8 +206,8 @@ public final class TableDiagnosis {
   private void examineSnapshots(BaseTable table, boolean hive) {
     if (!hive || EncryptionProperties.hasDataKeyLength(metadata.properties())) {
       new PlaintextFindings(table, table.io(), close).addTo(found);
-    } else if (ours != null) { // Iceberg's operations of a Hive table have no FileIO then
-      try (FileIO io = ours.behind().newFileIO()) {
+    } else { // Iceberg's operations of a Hive table have no FileIO then
+      try (FileIO io = ours == null ? null : ours.behind().newFileIO()) {
         new PlaintextFindings(table, io, close).addTo(found);
       }
     }
@@ -202,7 +217,9 @@ public final class TableDiagnosis {
   private boolean checkMetadata(BaseTable table) {
     try {
       MetadataAuthentication status = ours.checkMetadata(table);
-      if (!status.authenticated() && !close) { // of the catalog, and not of the table
+      if (!status.authenticated()
+          && !close
+          && keyId() != null) { // of the catalog, not of the table
         add(
             Kind.UNAUTHENTICATED,
             "its metadata is not authenticated: " + status.detail(),
@@ -269,7 +286,7 @@ public final class TableDiagnosis {
         metadata.encryptionKeys().stream()
             .filter(key -> key.keyId().equals(listKeyId))
             .anyMatch(key -> KeyMetadataLengths.mayLackLength(key.encryptedKeyMetadata()));
-    boolean usable = found.stream().allMatch(one -> one.kind() == Kind.UNAUTHENTICATED);
+    boolean usable = found.stream().allMatch(one -> HARMLESS.contains(one.kind()));
     if (!suspect || !usable) {
       return;
     }
@@ -292,8 +309,15 @@ public final class TableDiagnosis {
                     + " encryption.files-without-length=accept reads them as they are.",
                 SqlNames.call("repair_table", name, "confirm => true")));
       }
-    } catch (RuntimeException e) {
+    } catch (IcebergCryptoException e) {
       addFailure("the key of its current manifest list cannot be read", e);
+    } catch (RuntimeException e) { // Iceberg's own, of any type, for bytes that do not decrypt
+      CancelledException.rethrow(e);
+      add(
+          Kind.UNCHECKED,
+          "the key of its current manifest list cannot be read: " + e,
+          SqlNames.call("repair_table", name, "confirm => false")
+              + " and encryption_keys say what is wrong with its keys.");
     }
   }
 

@@ -235,7 +235,7 @@ final class ManifestsWithLengths {
               String.format(
                   "file %s has %d bytes, and its manifest gives %d",
                   file.location(), stored, file.fileSizeInBytes()),
-              "Verify the table, and fix that file; then call repair_table again.")
+              "Verify the table, and restore that file; then call repair_table again.")
           .inTable(table.name());
     }
 

@@ -77,7 +77,7 @@ public record TableRepair(String table, List<Finding> findings) {
       return new ArrayList<>(List.of(encryptionBegun(catalog.context().unchecked(identifier))));
     }
 
-    if (metadata != null && found.stream().noneMatch(one -> one.kind() == Kind.UNCHECKED)) {
+    if (looked.keysKnown()) {
       MissingLengths.addTo(found, catalog, identifier);
     }
 

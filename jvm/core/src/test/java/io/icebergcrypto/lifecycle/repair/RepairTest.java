@@ -63,6 +63,21 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"REST", "HADOOP"}) // the others: RepairOnHiveTest, test_repair.py
 class RepairTest extends LakeFixture {
+  /** What needs no KMS, and no manifest. */
+  private static final Set<Kind> AT_A_GLANCE =
+      EnumSet.of(
+          Kind.PLAINTEXT,
+          Kind.KEY_ID_REMOVED,
+          Kind.KEY_ID_EMPTY,
+          Kind.KEY_ID_CHANGED,
+          Kind.NO_KEK,
+          Kind.UNREADABLE,
+          Kind.DATA_KEY_LENGTH,
+          Kind.FILE_FORMAT,
+          Kind.PAGE_VERSION,
+          Kind.OTHER_MASTER_KEY,
+          Kind.TAMPERED);
+
   private EncryptedCatalog usual;
 
   private EncryptedCatalog open() throws IOException {
@@ -121,10 +136,22 @@ class RepairTest extends LakeFixture {
     assertThat(found.table()).isEqualTo("lake.db.t");
     assertThat(found.ok()).isFalse();
     assertThat(metadata().metadataFileLocation()).isEqualTo(before);
-    return found.findings().stream()
+    Finding closely = only(found.findings(), kind);
+    if (AT_A_GLANCE.contains(kind)) {
+      Finding glanced = only(TableDiagnosis.atAGlance(catalog, T).findings(), kind);
+      if (closely.repairable()) {
+        assertThat(glanced.hint()).contains("repair_table(table => 'lake.db.t', confirm => true)");
+      }
+    }
+
+    return closely;
+  }
+
+  private static Finding only(List<Finding> findings, Kind kind) {
+    return findings.stream()
         .filter(finding -> finding.kind() == kind)
         .findFirst()
-        .orElseThrow(() -> new AssertionError(found));
+        .orElseThrow(() -> new AssertionError(findings));
   }
 
   private Finding found(Kind kind) throws IOException {

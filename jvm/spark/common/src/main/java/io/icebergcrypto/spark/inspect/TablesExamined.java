@@ -24,6 +24,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
@@ -127,7 +128,7 @@ public final class TablesExamined {
       Catalog catalog = catalog(found.catalog());
       TableIdentifier identifier = Spark3Util.identifierToTableIdentifier(found.identifier());
       add(name, catalog == null ? null : TableDiagnosis.atAGlance(catalog, identifier));
-    } catch (NoSuchTableException e) {
+    } catch (NoSuchTableException | NoSuchNamespaceException e) {
       add(name, (TableDiagnosis) null);
     } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
       CancelledException.rethrow(e);
