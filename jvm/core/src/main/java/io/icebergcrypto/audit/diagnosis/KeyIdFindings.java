@@ -205,7 +205,7 @@ final class KeyIdFindings {
       return null;
     } else if (keys == null) {
       return "It cannot be known whether these KEKs are genuine as long as the KMS does not"
-                 + " answer.";
+          + " answer.";
     }
 
     boolean proven =
