@@ -107,9 +107,9 @@ def _(found: DoctorReport) -> RenderableType:
         status = Text(step.status.value, style)
         table.add_row(Text(mark, style), Text(step.name), shown_key, status, told)
     parts: list[RenderableType] = [table, _verdict(found)]
-    return Group(
-        *parts, *(["", _terminal.layout(found.tables)] if found.tables is not None else [])
-    )
+    if found.tables is not None:
+        parts += ["", _terminal.layout(found.tables)]
+    return Group(*parts)
 
 
 def _verdict(found: DoctorReport) -> Text:

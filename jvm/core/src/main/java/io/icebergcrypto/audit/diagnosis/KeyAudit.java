@@ -206,9 +206,8 @@ final class KeyAudit {
 
   /** What is wrong with the table as a whole, and so with the use of all its keys. */
   private String tableProblem() {
-    KeyIdFindings keyId = new KeyIdFindings(table.name(), metadata, null, null, false);
     Stream<String> told =
-        MetadataFindings.of(table.name(), metadata, hive, keyId, null).stream()
+        MetadataFindings.of(table.name(), metadata, hive, null, null, false).stream()
             .filter(one -> OF_TABLE.contains(one.kind()))
             .map(Finding::problem);
     return joined(

@@ -140,11 +140,9 @@ final class KeyIdFindings {
             "it has %s '%s', no KEK and no snapshot: a client without encryption made it, or gave"
                 + " the key id to an empty table",
             EncryptionProperties.KEY_ID, keyId);
-    String remedy = "It gets its first KEK. Give the client that made it this catalog class.";
-    if (!asked) {
-      remedy = call() + " adds its first KEK. Give the client that made it this catalog class.";
-    }
-
+    String remedy =
+        (asked ? "It gets" : call() + " adds")
+            + " its first KEK. Give the client that made it this catalog class.";
     boolean usable = keys != null && keys.keys().stream().noneMatch(KeyEntry::isRefused);
     return usable
         ? Finding.repairable(Kind.NO_KEK, detail, remedy, builder -> {}) // a step of each commit
@@ -160,8 +158,10 @@ final class KeyIdFindings {
   private Finding another(Kind kind, String detail) {
     String found = masters.iterator().next();
     String refusal = refusal(found);
-    String or = kind == Kind.KEY_ID_CHANGED ? " If '" + keyId + "' is wanted: " : "";
-    String other = or.isEmpty() ? "" : or + rotation(keyId) + ".";
+    String other =
+        kind == Kind.KEY_ID_CHANGED
+            ? String.format(" If '%s' is wanted: %s.", keyId, rotation(keyId))
+            : "";
     String alter =
         masters.size() > 1 && keyId != null
             ? rotation("<the right one>")

@@ -5,6 +5,7 @@ import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.diagnosis.Finding.Kind;
+import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import java.util.ArrayList;
@@ -38,12 +39,19 @@ final class MetadataFindings {
    *
    * @param name the table's full name
    * @param hive whether it is a table of Hive
+   * @param allowed the master keys that the catalog allows; null: nobody says
    * @param keys what the KMS says of the keys; null: nothing
+   * @param asked whether the KMS was asked
    */
   static List<Finding> of(
-      String name, TableMetadata metadata, boolean hive, KeyIdFindings keyId, EncryptionKeys keys) {
+      String name,
+      TableMetadata metadata,
+      boolean hive,
+      AllowedKeyIds allowed,
+      EncryptionKeys keys,
+      boolean asked) {
     MetadataFindings search = new MetadataFindings(name, metadata, keys);
-    keyId.addTo(search.found, hive);
+    new KeyIdFindings(name, metadata, allowed, keys, asked).addTo(search.found, hive);
     search.lostKeys();
     search.properties();
     Finding left = Finding.ofPlaintextLeft(name, metadata);

@@ -16,6 +16,7 @@ import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.integrity.CatalogTrust;
@@ -188,9 +189,8 @@ public final class TableDiagnosis {
     EncryptionKeys keys = close && trusted ? keys() : null;
     this.keysKnown = keys != null;
     boolean hive = CatalogTrust.isHive(behind());
-    KeyIdFindings keyId =
-        new KeyIdFindings(name, metadata, ours == null ? null : ours.allowedKeyIds(), keys, close);
-    found.addAll(MetadataFindings.of(name, metadata, hive, keyId, keys));
+    AllowedKeyIds allowed = ours == null ? null : ours.allowedKeyIds();
+    found.addAll(MetadataFindings.of(name, metadata, hive, allowed, keys, close));
     examineSnapshots(table, hive);
     if (!trusted) {
       found.replaceAll(

@@ -372,6 +372,8 @@ class RepairTest extends LakeFixture {
     TestLake.append(openStock().loadTable(T), 1);
     assertThat(found(Kind.PLAINTEXT).hint()).contains("CREATE TABLE <new>", "'k1'");
     assertNotRepaired(open(), Kind.PLAINTEXT);
+    Files.delete(TestLake.path(metadata().currentSnapshot().manifestListLocation()));
+    assertThat(found(Kind.UNREADABLE).problem()).contains("manifest list");
   }
 
   @Test
