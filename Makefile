@@ -18,7 +18,7 @@ VENV := .venv
 DIST_PACKAGES := 'cyclonedx-python-lib[json-validation]' hatch-fancy-pypi-readme hatchling twine
 FLINK := 2.1.3 1.20.5
 VAULT = $(shell dev/go-server.sh vault path)
-FOR_TESTS = $(VAULT) $(JAR) jvm/build/.dayTestJars $(VENV)/.test
+FOR_TESTS = $(VAULT) $(JAR) jvm/build/.dayTestJars jvm/build/spark.jsa $(VENV)/.test
 
 # Versions beside those in use: parts of `make matrix` and `make nightly`.
 SPARKS := 4.0 3.5
@@ -293,6 +293,10 @@ jvm/build/.%: $(GRADLE_FILES)
 	@$(gradle_alone) $*
 	@touch $@
 jvm/build/.nightTestJars: $(JVM_SOURCES)
+
+jvm/build/spark.jsa: dev/spark_archive.py $(VENV)/.spark
+	@echo "archiving Spark's classes"
+	@$(on_java); mkdir -p $(@D); rm -f $@; $(VENV)/bin/python $< $@ > $@.log 2>&1
 
 $(VENV)/bin/uv:
 	@"$(PYTHON)" -m venv $(VENV)

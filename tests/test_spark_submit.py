@@ -104,6 +104,7 @@ def test_spark_sql(place: Path, packages: list[str]) -> None:
     assert set(data_files(place)) == {b"PARE"}
 
 
+@pytest.mark.nightly
 def test_spark_submit(place: Path, packages: list[str]) -> None:
     job = place / "job.py"
     job.write_text(JOB)

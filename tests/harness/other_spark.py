@@ -29,7 +29,8 @@ class OtherSpark:
 
     def __init__(self, python: Path, conf: Mapping[str, str], log: Path):
         places = [str(ROOT), str(ROOT / "tests")]
-        inherited = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+        ours = ("SPARK_HOME", "SPARK_DIST_CLASSPATH")
+        inherited = {name: value for name, value in os.environ.items() if name not in ours}
         with log.open("w") as errors:
             self._process = subprocess.Popen(
                 [python, "-m", "harness.other_spark"],

@@ -18,6 +18,7 @@ from harness.classes import (
 )
 from harness.jars import BUILT, RUNTIME, build_jars, compile_doubles, our_jar
 from harness.keystore import TestKeystore, make_keystore
+from harness.programs import QUICK_JVM
 from harness.used import used_jar
 
 KINDS = ("hive", "rest", "jdbc", "hadoop")
@@ -104,16 +105,10 @@ class World:
             "spark.jars": ",".join(
                 map(str, [self.jar, self.doubles, *build_jars("test-jars", RUNTIME)])
             ),
-            # The JDBC driver must be there before DriverManager looks for drivers.
-            "spark.driver.extraClassPath": os.pathsep.join(
-                map(str, [*build_jars("test-jars", "sqlite-jdbc-*.jar"), self.classes])
-            ),
             # Tests have sessions of their own, with catalogs of their own.
             "spark.iceberg-crypto.settings-from": "session",
             "spark.hadoop.fs.file.impl": self.file_system,
-            # Short statements on two cores: the JVM's second compiler and parallel collector only cost.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-            f"-Dderby.system.home={self.root}",
+            "spark.driver.extraJavaOptions": f"{QUICK_JVM} -Dderby.system.home={self.root}",
             **embedded_metastore(metastore or self.root / "metastore"),
         }
         conf |= catalog_conf("spark_catalog", OURS_SESSION, self.ours("hive"))
@@ -160,6 +155,10 @@ def make_world(root: Path) -> World:
     classes, doubles = root / "classes", root / "doubles.jar"
     used_jar("JDBC: SQLite's driver", build_jars("test-jars"), "sqlite-jdbc")
     file_system = compile_doubles(classes, doubles, jar)
+    # On Spark's class path from the start: DriverManager looks for drivers once. And at its end: an archive of classes is
+    # for what a class path begins with.
+    at_start = (*build_jars("test-jars", "sqlite-jdbc-*.jar"), classes)
+    os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(map(str, at_start))
     return World(root, keystore, rest, jar, classes, doubles, file_system)
 
 

@@ -70,6 +70,7 @@ def test_azure(jvm: Jvm, azure: AzureWorld, proxy: ConnectProxy) -> None:
     is_told(str(raised.value), proxy, "'sales'", "the login service is behind a proxy")
 
 
+@pytest.mark.nightly
 def test_google_cloud(
     jvm: Jvm,
     azure: AzureWorld,

@@ -72,6 +72,7 @@ def iterations(path: Path) -> list[int]:
     return sorted(number for number in found if number % 100_000 == 0)
 
 
+@pytest.mark.nightly
 def test_a_file_of_before_is_made_anew_as_the_page_says(tmp_path: Path) -> None:
     """A key that is added leaves the file's MAC as it is."""
     old = tmp_path / "keys.p12"
@@ -416,6 +417,7 @@ def test_a_crash_leaves_the_old_file_and_no_lock(store: Keystore) -> None:
     assert store.rotate_key("k1").version == "2", "the next writer is not held up"
 
 
+@pytest.mark.nightly
 def test_two_processes_that_rotate_wait_for_each_other(store: Keystore) -> None:
     program = (
         "import sys; from pyspark_iceberg_crypto import Keystore\n"

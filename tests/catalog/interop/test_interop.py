@@ -25,7 +25,9 @@ spark.stop()
 """
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+@pytest.mark.parametrize(
+    "file_format", ["parquet", pytest.param("avro", marks=pytest.mark.nightly)]
+)
 @pytest.mark.parametrize("writer, reader", [("enc_hive", "stock_hive"), ("stock_hive", "enc_hive")])
 def test_hive_interop(hive: Lake, writer: str, reader: str, file_format: str) -> None:
     """Both read, change and read again what the other wrote."""

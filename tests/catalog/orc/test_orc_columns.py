@@ -168,6 +168,7 @@ def test_statistics_of_tables(own: SparkSession, tmp_path: Path) -> None:
     own.sql(f"DROP TABLE {name}")
 
 
+@pytest.mark.nightly
 def test_a_stream_has_keys_of_the_session_alone(
     spark: SparkSession, world: World, tmp_path: Path
 ) -> None:
@@ -274,6 +275,7 @@ def test_folders(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None
     assert "it is not encrypted: it is ORC" in found["p"].problem
 
 
+@pytest.mark.nightly
 def test_deep_reads_all_data(own: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     people.coalesce(1).write.orc(f"{tmp_path}/t")
     [file] = files(tmp_path)
@@ -289,6 +291,7 @@ def test_deep_reads_all_data(own: SparkSession, people: DataFrame, tmp_path: Pat
     assert unread.code == "plaintext"
 
 
+@pytest.mark.nightly
 def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
     def steps(of: SparkSession) -> list[Step]:
         return [step for step in diagnose(of, "enc_jdbc", ["k1"]).steps if step.name == ORC]

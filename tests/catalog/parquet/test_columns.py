@@ -384,6 +384,7 @@ def test_folders(own: SparkSession, spark: SparkSession, people: DataFrame, tmp_
     assert "id, address.street, address.city" in found[0].problem
 
 
+@pytest.mark.nightly
 def test_pages_of_folders(
     own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
 ) -> None:
@@ -470,6 +471,7 @@ def test_plaintext_is_not_read(
     assert own.read.parquet(f"{tmp_path}/p").count() == 20
 
 
+@pytest.mark.nightly
 def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
     found = diagnose(own, catalog(own), ["k1"])
     (step,) = [step for step in found.steps if step.name == PARQUET]

@@ -128,6 +128,7 @@ def test_we_read_pyarrows(
     assert seen.footer_key == "footer"
 
 
+@pytest.mark.nightly
 def test_pyarrows_pages_of_version_2(own: SparkSession, vault: VaultServer, tmp_path: Path) -> None:
     """Which Parquet's Java reader calls tampered with: they are checked, and AES-CTR's accuse nobody."""
     table = pa.table(

@@ -111,6 +111,7 @@ def test_a_misspelt_catalog_gets_one_answer_everywhere(lake: Lake) -> None:
             call()
 
 
+@pytest.mark.nightly
 def test_a_folder(lake: Lake, tmp_path: Path) -> None:
     lake.insert(lake.create(), [1])
     with verify_folder(lake.spark, str(lake.folder)) as report:

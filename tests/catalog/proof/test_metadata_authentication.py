@@ -19,7 +19,7 @@ from pyspark.sql import Row, SparkSession
 Json = dict[str, Any]
 
 
-@pytest.fixture(params=("jdbc", "hadoop"))
+@pytest.fixture(params=("jdbc", pytest.param("hadoop", marks=pytest.mark.nightly)))
 def pointer(request: pytest.FixtureRequest, spark: SparkSession, world: World) -> Iterator[Lake]:
     """A catalog that keeps no more than a pointer to metadata.json, without Spark's cache of tables."""
     lake = Lake(spark, world, request.param, f"enc_{request.param}")

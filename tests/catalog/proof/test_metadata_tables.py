@@ -52,6 +52,7 @@ def key_metadata(rows: list[Row]) -> list[object]:
     return found
 
 
+@pytest.mark.nightly
 def test_every_metadata_table(lake: Lake, table: str) -> None:
     counts = {name: len(lake.run(f"SELECT * FROM {table}.{name}")) for name in METADATA_TABLES}
     assert counts == METADATA_TABLES
@@ -75,6 +76,7 @@ WITH_KEYS = [
 """The metadata tables that have a column for keys."""
 
 
+@pytest.mark.nightly
 def test_only_the_keys_are_missing(hive: Lake) -> None:
     """A catalog that shows keys is the control: all else is the same, column by column and row by row."""
     table = two_partitions(hive)
@@ -149,6 +151,7 @@ def test_no_reader_and_no_view_finds_a_key(hive: Lake) -> None:
         hive.sql(f"INSERT INTO {table}.files SELECT * FROM {table}.files")
 
 
+@pytest.mark.nightly
 def test_no_filter_tells_a_key(hive: Lake) -> None:
     """A filter that Iceberg evaluated would tell the key's bytes one by one."""
     table = two_partitions(hive)

@@ -96,6 +96,7 @@ def test_what_only_older_metadata_names(lake: Lake) -> None:
     assert {problem.kind for problem in report.problems} <= {"metadata file"}
 
 
+@pytest.mark.nightly
 def test_a_sample_is_the_same_for_the_same_seed(lake: Lake) -> None:
     table = lake.create()
     lake.run(f"INSERT INTO {table} SELECT /*+ REPARTITION(40) */ id, 'x', 'p' FROM range(400)")
@@ -147,6 +148,7 @@ def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
         verify_table(lake.spark, table, resume=f"{lake.folder}/t/record")
 
 
+@pytest.mark.nightly
 def test_it_can_be_cancelled(lake: Lake, tmp_path: Path) -> None:
     """The job group's cancel ends the job and what is told of it; the next run is whole."""
     table = lake.create()

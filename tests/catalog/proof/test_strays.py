@@ -8,7 +8,7 @@ from harness.lake import Lake
 
 from pyspark_iceberg_crypto import verify_table
 
-pytestmark = pytest.mark.catalogs("rest", "hadoop")
+pytestmark = pytest.mark.catalogs("rest")
 
 
 def test_a_clean_table_has_no_strays(lake: Lake) -> None:

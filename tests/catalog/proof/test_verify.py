@@ -10,7 +10,7 @@ from pyspark.sql import Row, SparkSession
 
 from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, inspect_file, verify_table
 
-pytestmark = pytest.mark.catalogs("rest", "hadoop")
+pytestmark = pytest.mark.catalogs("rest")
 
 
 @pytest.mark.catalogs()

@@ -11,7 +11,7 @@ from harness.lake import FILES_ON_DRIVER, Lake
 from harness.world import World
 from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.catalogs("hive", "hadoop")
+pytestmark = pytest.mark.catalogs("hadoop")
 
 
 @contextmanager

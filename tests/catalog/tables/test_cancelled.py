@@ -87,6 +87,7 @@ def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
         assert report.ok, str(report)
 
 
+@pytest.mark.nightly
 def test_ctrl_c_ends_the_call_in_the_jvm(hadoop: Lake) -> None:
     """It has ended when Python goes on: PySpark cancels only the jobs of that moment."""
     table = table_of(hadoop, None, 9)

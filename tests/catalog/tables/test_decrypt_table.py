@@ -29,6 +29,7 @@ from pyspark_iceberg_crypto import (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("hive")
 def test_there_and_back(lake: Lake) -> None:
     table = lake.insert(lake.create(partition="part"), [1, 2, 3], "p")

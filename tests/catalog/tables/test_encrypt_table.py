@@ -192,6 +192,7 @@ def test_branches_and_tags(lake: Lake) -> None:
     assert lake.ids(table, "VERSION AS OF 'side'") == [1, 2, 3, 4, 6]
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("hadoop")
 def test_an_empty_table(lake: Lake) -> None:
     table = plain(lake)
@@ -296,6 +297,7 @@ def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
     refused(lake, f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}')", "was purged")
 
 
+@pytest.mark.nightly
 def test_the_purge_deletes_no_file_of_another_table(hadoop: Lake) -> None:
     """The old metadata is plaintext: someone has it name the manifest list of another table."""
     table, other = plain(hadoop, gc_enabled="false"), plain(hadoop, "other")
@@ -394,6 +396,7 @@ def copy_log(lake: Lake) -> list[Path]:
     return list((lake.folder / "t" / "metadata").glob("_encryption-*/group-*.json"))
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_stopped_goes_on(hadoop: Lake) -> None:
     table = plain(hadoop, format__version="2")
     for i in range(6):

@@ -192,6 +192,7 @@ def test_a_misspelt_key_is_found_before_a_statement_runs(hadoop: Lake) -> None:
     assert hadoop.sql(f"SELECT {f}.hash_value(ssn, '{key}') FROM {table}") == []
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("rest")
 def test_a_version_is_dropped(lake: Lake) -> None:
     """With Python's functions; the error tells how to look for what still needs it."""
@@ -323,6 +324,7 @@ def xaes(key: bytes, value: bytes, context: bytes) -> str:
     return AESGCM(halves).decrypt(value[12:24], value[24:], context).decode()
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("rest")
 def test_what_the_document_shows(lake: Lake) -> None:
     """Its SQL, in its order; `-- [...]` behind a query is its answer."""

@@ -19,7 +19,7 @@ def test_rename(lake: Lake) -> None:
     assert lake.tables() == {"renamed"}
 
 
-@pytest.mark.catalogs("jdbc", "rest", "hive")
+@pytest.mark.catalogs("jdbc")
 def test_drop_keeps_files_and_purge_deletes_them(lake: Lake) -> None:
     dropped, purged = (
         lake.create("dropped"),

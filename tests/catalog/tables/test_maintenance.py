@@ -24,6 +24,7 @@ from pyspark_iceberg_crypto import (
 ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
 
 
+@pytest.mark.nightly
 @pytest.mark.since("how many keys stock Iceberg leaves differs by its version", iceberg="1.12")
 def test_keys_that_stock_iceberg_leaves_go(hive: Lake) -> None:
     table = hive.insert(hive.create(), [1])
@@ -63,6 +64,7 @@ def keys_in_main(lake: Lake) -> set[bytes]:
     return {key_id.encode()} | deks_of(lake.spark, lake.table())
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_no_key_of_before_is_in_use_in_main(lake: Lake) -> None:
     table = lake.create(partition="part", write_delete_mode="merge-on-read")

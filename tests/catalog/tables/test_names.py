@@ -192,6 +192,7 @@ def test_what_sql_alone_has(lake: Lake) -> None:
     assert full in str(caught.value)
 
 
+@pytest.mark.nightly
 def test_the_proof_is_of_the_purged_table(lake: Lake) -> None:
     """A table x.y is not the table y of a namespace x, which has nothing in plaintext."""
     lake.sql(f"CREATE NAMESPACE {lake.catalog}.{lake.namespace}.x")

@@ -109,6 +109,7 @@ def test_create_append_overwrite_read(place: Place) -> None:
     assert place.problems() == []
 
 
+@pytest.mark.nightly
 def test_selectors(place: Place) -> None:
     place.create()
     place.write([1])
@@ -133,6 +134,7 @@ def test_selectors(place: Place) -> None:
     assert place.problems() == []
 
 
+@pytest.mark.nightly
 def test_stream_by_path(place: Place, tmp_path: Path) -> None:
     place.create()
     place.write([1, 2])
@@ -314,6 +316,7 @@ def test_sql_has_no_paths(place: Place) -> None:
         place.session.sql(f"SELECT * FROM iceberg.`{place.folder}`").collect()
 
 
+@pytest.mark.nightly
 def test_procedures_take_paths(place: Place) -> None:
     place.create()
     place.write([1])

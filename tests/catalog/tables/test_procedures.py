@@ -80,6 +80,7 @@ def test_remove_orphan_files_keeps_what_is_reachable(lake: Lake) -> None:
     assert lake.ids(table) == [1, 2, 3, 4]
 
 
+@pytest.mark.nightly
 def test_rewrite_data_files_and_manifests(lake: Lake) -> None:
     table = lake.create(partition="part", write_delete_mode="merge-on-read")
     for i in range(4):
@@ -131,6 +132,7 @@ def test_rollback_set_current_cherrypick_and_ancestors(lake: Lake) -> None:
     assert lake.ids(table) == [1, 2, 3, 4]
 
 
+@pytest.mark.nightly
 def test_create_changelog_view(lake: Lake) -> None:
     table = lake.insert(lake.create(), [1, 2])
     lake.run(f"DELETE FROM {table} WHERE id = 1")

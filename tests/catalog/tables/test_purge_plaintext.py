@@ -121,6 +121,7 @@ def purge_ended(lake: Lake, table: str) -> bool:
     return True
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("hadoop")
 def test_deletes_that_fail(lake: Lake) -> None:
     """Now and then: they are tried again. Always: it is not finished, says which, and forgets nothing."""

@@ -45,6 +45,7 @@ def test_a_key_id_and_a_data_key_length_are_put_right(lake: Lake) -> None:
         assert report.ok, str(report)
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("rest")
 def test_plaintext_is_left_and_the_hint_works(lake: Lake) -> None:
     if lake.kind == "hive":

@@ -59,6 +59,7 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
     return Keys(tmp_path)
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("rest")
 def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
     """A new version of the master key, and another key."""
@@ -207,6 +208,7 @@ def test_a_new_kek(lake: Lake) -> None:
         assert report.ok, str(report)
 
 
+@pytest.mark.nightly
 @pytest.mark.since("how many keys stock Iceberg leaves differs by its version", iceberg="1.12")
 def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
     table, stock = hive.create(), hive.table("t", "stock_hive")

@@ -4,7 +4,7 @@ import pytest
 from harness.files import MARKER, magic
 from harness.lake import Lake
 
-pytestmark = pytest.mark.catalogs("hive", "hadoop")
+pytestmark = pytest.mark.catalogs("hive")
 
 
 def mode_properties(mode: str) -> dict[str, str]:
@@ -13,7 +13,11 @@ def mode_properties(mode: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "mode, file_format",
-    [("copy-on-write", "parquet"), ("merge-on-read", "parquet"), ("merge-on-read", "avro")],
+    [
+        ("copy-on-write", "parquet"),
+        ("merge-on-read", "parquet"),
+        pytest.param("merge-on-read", "avro", marks=pytest.mark.nightly),
+    ],
 )
 def test_delete_update_merge(lake: Lake, mode: str, file_format: str) -> None:
     table = lake.create(write_format_default=file_format, **mode_properties(mode))

@@ -7,7 +7,7 @@ from harness.files import MARKER
 from harness.jars import BUILT
 from harness.lake import Lake
 
-pytestmark = pytest.mark.catalogs("hive", "hadoop")
+pytestmark = pytest.mark.catalogs("hive")
 
 
 def current_snapshot(lake: Lake, table: str) -> int:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
 
-pytestmark = pytest.mark.catalogs("hive", "jdbc")
+pytestmark = pytest.mark.catalogs("jdbc")
 
 PROCEDURES = ("compute_table_stats", "compute_partition_stats")
 COST = {"spark.sql.cbo.enabled": "true", "spark.sql.iceberg.report-column-stats": "true"}
@@ -84,6 +84,7 @@ def test_the_optimizer_uses_them(hadoop: Lake, spark: SparkSession) -> None:
             spark.conf.unset(key)
 
 
+@pytest.mark.nightly
 @pytest.mark.since(
     "Iceberg 1.11 keeps the statistics of expired snapshots in the metadata", iceberg="1.12"
 )

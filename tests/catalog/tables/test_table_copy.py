@@ -96,6 +96,7 @@ def busy(lake: Lake) -> str:
     return table
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_a_table_is_copied(lake: Lake, tmp_path: Path) -> None:
     table = busy(lake)

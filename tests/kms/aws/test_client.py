@@ -338,6 +338,7 @@ def role_jvm(
     started.stop()
 
 
+@pytest.mark.nightly
 def test_takes_a_client_factory(role_jvm: Jvm, moto: AwsServer) -> None:
     client = role_jvm.client(ROLE, raw=True)
     key = moto.create_key()
@@ -390,6 +391,7 @@ def test_wrong_clock_is_told_for_a_role_too(role_jvm: Jvm, sts: FaultProxy) -> N
     assert "clock" in caught.value.hint
 
 
+@pytest.mark.nightly
 def test_echo_in_a_chain_of_providers_is_not_told(
     sts: FaultProxy, start: Callable[..., Jvm], tmp_path: Path
 ) -> None:

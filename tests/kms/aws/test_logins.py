@@ -76,6 +76,7 @@ def pod_token(folder: Path) -> Path:
     return token
 
 
+@pytest.mark.nightly
 def test_pod_identity_and_ecs(
     start: Callable[..., Jvm], kms: FaultProxy, giver: FaultProxy, moto: AwsServer, tmp_path: Path
 ) -> None:
@@ -123,6 +124,7 @@ def test_pod_identity_and_ecs(
     assert "only-for-tests" not in jvm.log.read_text()
 
 
+@pytest.mark.nightly
 def test_instance_profile(
     start: Callable[..., Jvm], kms: FaultProxy, giver: FaultProxy, moto: AwsServer
 ) -> None:
@@ -144,6 +146,7 @@ def test_instance_profile(
     assert giver.headers[-1]["x-aws-ec2-metadata-token"] == "metadata-token"
 
 
+@pytest.mark.nightly
 def test_irsa(
     start: Callable[..., Jvm], kms: FaultProxy, giver: FaultProxy, moto: AwsServer, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ STOCK = "org.apache.iceberg.azure.keymanagement.AzureKeyManagementClient"
 problem = problem_of("Azure", ".azure.net:", secrets=("only-for-tests", DEK.decode()))
 
 
+@pytest.mark.nightly
 def test_aes_of_a_managed_hsm(
     jvm: Jvm, properties: dict[str, str], azure: AzureWorld, double: AzureDouble
 ) -> None:

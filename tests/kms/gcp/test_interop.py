@@ -37,6 +37,7 @@ def jvm(double: GcpKmsDouble, grpc_double: GcpGrpcDouble, tmp_path: Path) -> Ite
     started.stop()
 
 
+@pytest.mark.nightly
 def test_each_reads_what_the_other_wrapped(
     jvm: Jvm, double: GcpKmsDouble, grpc_double: GcpGrpcDouble
 ) -> None:

@@ -80,6 +80,7 @@ def test_round_trip(jvm: Jvm, store: Keystore, client: Client) -> None:
     assert other.authenticates("k1"), "the decorator says what the client says"
 
 
+@pytest.mark.nightly
 def test_a_long_password_and_all_iterations(jvm: Jvm, tmp_path: Path) -> None:
     """As a user makes the file, and how long a JVM needs to open it."""
     secret = tmp_path / "password"
@@ -115,6 +116,7 @@ def test_a_password_that_java_does_not_take(
     )
 
 
+@pytest.mark.nightly
 def test_readers_never_see_half_a_file(jvm: Jvm, store: Keystore) -> None:
     """Each wrap looks at the file, which is replaced all the while."""
     client = jvm.client(store.properties(), raw=True)

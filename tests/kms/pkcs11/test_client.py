@@ -121,6 +121,7 @@ def test_nothing_is_done_before_the_first_call(make: Make) -> None:
     client.close()
 
 
+@pytest.mark.nightly
 def test_every_flipped_bit_is_found(make: Make) -> None:
     client = make()
     wrapped = client.wrap(KEK, "k1")
