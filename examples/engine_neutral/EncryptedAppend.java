@@ -18,8 +18,8 @@ import org.apache.iceberg.io.OutputFileFactory;
 import org.apache.iceberg.types.Types;
 
 /**
- * Writes and reads an encrypted table in plain Java, without a Spark session: EncryptedCatalog wraps
- * a Hadoop catalog. It works the same in any engine that loads Iceberg catalogs by {@code
+ * Writes and reads an encrypted table in plain Java, without a Spark session: EncryptedCatalog in
+ * front of a Hadoop catalog. It works the same in any engine that loads Iceberg catalogs by {@code
  * catalog-impl}.
  *
  * <pre>
