@@ -219,9 +219,6 @@ bench-streams: #+ Measure AES GCM streams with JMH: ours, Iceberg's, the bare ci
 	@$(gradle) :iceberg-crypto-core:jmh -PjmhArgs="StreamsBenchmark -p part=1048576 $(JMH)"
 	@"$(PYTHON)" benchmarks/streams.py $(JMH_FIGURES)
 
-# Words that CONTRIBUTING.md, "Style", has others for.
-AVOIDED := '(?i)\b(anew(?!\()|mend(s|ing)?|somebody(?!@)|of before)\b|(?-i)\b(is|are) none\b'
-
 .PHONY: lint
 lint: ## Check style and types of Python and Java, and the words in documents and comments
 	$(call ready,$(JAR) $(VENV)/.lint)
@@ -230,8 +227,7 @@ lint: ## Check style and types of Python and Java, and the words in documents an
 	$(VENV)/bin/mypy
 	$(VENV)/bin/pyright
 	$(gradle) checkFormat
-	@found=0; grep -rnP $(AVOIDED) --include='*.md' --include='*.py' --include='*.java' --exclude=CONTRIBUTING.md \
-	    --exclude-dir=build * || found=$$?; [[ $$found == 1 ]]
+	@"$(PYTHON)" dev/words.py
 
 .PHONY: format
 format: ## Format Python and Java

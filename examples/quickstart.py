@@ -1,6 +1,6 @@
 """Create an encrypted table and verify it, with the Hive metastore embedded in Spark.
 
-In Spark 3.5 that metastore cannot do without locks, which it has no tables for, so there it is a Hadoop catalog.
+In Spark 3.5 that metastore needs locks but has no tables for them, so there the example uses a Hadoop catalog.
 
 All files are in a temporary folder, which is removed at the end:
 

@@ -1,4 +1,5 @@
--- An encrypted table in plain SQL. This example uses a Hadoop catalog in ./warehouse; any other works too:
+-- An encrypted table in plain SQL. This example uses a Hadoop catalog in ./warehouse; any other catalog works too.
+-- `make publish-local` puts the artifact that --packages names into the local Maven repository:
 --
 --   export KEYSTORE_PASSWORD=...
 --   keytool -genseckey -alias sales -keyalg AES -keysize 256 -storetype PKCS12 \

@@ -25,8 +25,8 @@ def tells_the_story(notebook: nbformat.NotebookNode) -> None:
     """Each part of the tour shows what its text says, in order, and nothing else is refused."""
     told = "\n".join(shown(notebook))
     parts = (
-        r"has Ada in sight:\n  50 41 52 31",
-        r"hides Ada:\n  50 41 52 45",
+        r"Ada is readable:\n  50 41 52 31",
+        r"Ada is not readable:\n  50 41 52 45",
         r"all 4 files of lake\.shop\.orders are encrypted",
         r"problems found in 3 files of lake\.shop\.plain",
         r"TamperedError Table lake\.shop\.orders: .*tag check failed",

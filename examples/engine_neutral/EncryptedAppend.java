@@ -18,8 +18,8 @@ import org.apache.iceberg.io.OutputFileFactory;
 import org.apache.iceberg.types.Types;
 
 /**
- * Writes and reads an encrypted table in plain Java: EncryptedCatalog in front of a Hadoop catalog,
- * no Spark session. It works the same in any engine that loads Iceberg catalogs by {@code
+ * Writes and reads an encrypted table in plain Java, without a Spark session: EncryptedCatalog in
+ * front of a Hadoop catalog. It works the same in any engine that loads Iceberg catalogs by {@code
  * catalog-impl}.
  *
  * <pre>
@@ -28,7 +28,8 @@ import org.apache.iceberg.types.Types;
  *   examples/engine_neutral/EncryptedAppend.java warehouse keys.p12
  * </pre>
  *
- * <p>Spark's jar folder is needed only for Hadoop's classes.
+ * <p>{@code make jar} builds the first jar into pyspark_iceberg_crypto/jars. Spark's jar folder is
+ * needed only for Hadoop's classes.
  */
 public final class EncryptedAppend {
   private static final TableIdentifier TABLE = TableIdentifier.of("shop", "visits");
