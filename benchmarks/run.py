@@ -4,9 +4,10 @@
                              [--scale SF] [--out FILE.json] [--resume] [--write-docs]
 
 One Spark session has all catalogs. In each round every peer has its turn, in random order (the seed is printed).
-Results are written after each measure, as JSON and as a plot beside it; --resume goes on with such a file. A measure
-that fails is reported, and the others go on. --write-docs puts the tables into docs/benchmarks.md. --list shows groups,
-measures and peers. Needs the extra `bench`; docs/benchmarks.md explains what is measured.
+Results are written after each measure, as JSON and as a plot beside it; --resume continues such a file. A measure
+that fails is reported, and the others continue. --write-docs puts the tables into docs/benchmarks.md and
+docs/benchmarks-tables.md. --list shows groups, measures and peers. Needs the extra `bench`; docs/benchmarks-tables.md
+explains what is measured.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from suite.environment import environment
 from suite.kms_cost import kms_costs
 from suite.peers import all_peers
 from suite.registry import EVERYONE, MEASURES, Bench, Measure
-from suite.report import report, write_docs
+from suite.report import report, summary, write_docs
 from suite.results import BOUNDED, Results, read
 from suite.runner import Limits, first_line, run_all
 from suite.session import session
@@ -122,9 +123,9 @@ def finish(results: Results, given: argparse.Namespace) -> None:
     draw_plot(results, given.out.with_suffix(".svg"))
     if given.write_docs:
         draw_plot(results, DOCS / "images" / "benchmarks.svg")
-        write_docs(
-            DOCS / "benchmarks.md", f"{text}\n![Ratios of all measures](images/benchmarks.svg)\n"
-        )
+        picture = "![Ratios of all measures](images/benchmarks.svg)"
+        write_docs(DOCS / "benchmarks.md", f"{summary(results)}\n{picture}\n")
+        write_docs(DOCS / "benchmarks-tables.md", text)
 
 
 def draw_plot(results: Results, path: Path) -> None:
@@ -153,7 +154,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--memory", default="4g", help="of Spark's driver (4g)")
     parser.add_argument("--out", type=Path, default=OUT, help="JSON; the plot is beside it")
     parser.add_argument("--resume", action="store_true", help="go on with the file of --out")
-    parser.add_argument("--write-docs", action="store_true", help="renew docs/benchmarks.md")
+    parser.add_argument("--write-docs", action="store_true", help="update docs/benchmarks*.md")
     parser.add_argument("--list", action="store_true", help="groups, measures and peers")
     given = parser.parse_args()
     for name, value in MODES[given.full].items():

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import yaml
 import pyspark_iceberg_crypto
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "dev"))
+import properties  # noqa: E402
+
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -80,41 +84,40 @@ def test_python_in_documents_compiles_and_imports_what_there_is(document: Path) 
                     assert hasattr(pyspark_iceberg_crypto, alias.name), alias.name
 
 
-def test_every_property_of_the_code_is_documented() -> None:
-    """Those that stand as text in the Java sources; the ids of objects handed over within a JVM aside."""
-    reference = (ROOT / "docs" / "properties.md").read_text()
-    found = set(re.findall(r'"(encryption\.[a-z][\w.-]+\w)"', java_sources()))
-    internal = {name for name in found if name.endswith(".shared-id")}
-    assert found - internal
-    missing = {name for name in found - internal if f"`{name}`" not in reference}
-    assert not missing
-
-
-def test_every_property_has_a_known_name() -> None:
-    """Names that PropertyNames does not know are refused: a new property must be there."""
-    declared = set(
-        re.findall(r'static final String (\w+) =\s*"encryption\.[a-z-]+"', java_sources())
-    )
-    (known,) = java_files("main", "PropertyNames")
-    named = set(re.findall(r"\w\.([A-Z_]+)\b", known.read_text()))
-    (own,) = java_files("main", "EncryptionProperties")
-    (of_plaintext,) = re.findall(r"OF_PLAINTEXT =\s*Set\.of\(([^)]+)\)", own.read_text())
-    named |= set(re.findall(r"\w+", of_plaintext))
-    assert declared
-    assert declared <= named, declared - named
-
-
-def test_every_documented_property_is_in_the_code() -> None:
-    reference = (ROOT / "docs" / "properties.md").read_text().partition("## Not in this version")[0]
-    iceberg = {
+def test_the_code_and_the_reference_have_the_same_properties() -> None:
+    """Those of properties.tsv: all that stand as text in the sources, and no others."""
+    python = (ROOT / "pyspark_iceberg_crypto").rglob("*.py")
+    sources = java_sources() + "\n".join(path.read_text() for path in python)
+    found = set(re.findall(r'"(encryption\.[a-z][\w.-]+\w)"', sources))
+    within_a_jvm = {name for name in found if name.endswith(".shared-id")}
+    not_properties = {"encryption.kms", "encryption.value_keys"}  # a prefix, a table
+    documented = {row["property"] for row in properties.rows()}
+    assert found - within_a_jvm - not_properties <= documented
+    read_by_iceberg = {
         "encryption.kms-type",
         "encryption.kms-impl",
         "encryption.key-id",
         "encryption.data-key-length",
     }
-    named = set(re.findall(r"`(encryption\.[a-z][\w.-]*[a-z])`", reference))
-    code = java_sources()
-    assert {name for name in named - iceberg if f'"{name}"' not in code} == set()
+    ours = {name for name in documented - read_by_iceberg if name.startswith("encryption.")}
+    assert {name for name in ours if f'"{name.removesuffix("NAME")}"' not in sources} == set()
+
+
+def test_the_tables_of_the_reference_are_those_of_the_code() -> None:
+    text = properties.PAGE.read_text()
+    sections = {row["section"] for row in properties.rows()}
+    assert {
+        section for section in sections if f"<!-- properties: {section} -->" not in text
+    } == set()
+    assert properties.page(text) == text, "run: python dev/properties.py"
+
+
+def test_every_property_of_a_session_is_documented() -> None:
+    """Named in `backticks` on any page."""
+    found = set(re.findall(r'"((?:spark\.)?iceberg-crypto\.[a-z]+[.-][a-z.-]+)"', java_sources()))
+    assert found
+    pages = "\n".join(document.read_text() for document in DOCUMENTS)
+    assert {name for name in found if f"`{name}" not in pages} == set()
 
 
 def test_every_error_is_documented() -> None:

@@ -1,7 +1,8 @@
-"""Results as Markdown tables: for the terminal, and for docs/benchmarks.md."""
+"""Results as Markdown tables: for the terminal, docs/benchmarks.md (a summary) and docs/benchmarks-tables.md."""
 
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,22 +14,50 @@ from suite.stats import Spread
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
 
+def summary(results: Results) -> str:
+    """What fits on one screen: the targets on Hive, how many are met on all catalogs, and what was missed."""
+    parts = [about(results)]
+    cells = results.cells()
+    aimed = with_target(cells)
+    if aimed:
+        parts.append(target_table([cell for cell in aimed if cell.peer == "hive"]))
+        parts.append(f"On all catalogs: {counted([cell.verdict for cell in aimed])}.")
+    if any(cell.stock_ratio for cell in cells):
+        parts.append(stock_text(cells))
+    found = targets(slowest(results)) if results.kms else []
+    if found:
+        parts.append(f"Calls to the KMS: {counted([verdict for *_, verdict in found])}.")
+        parts += [f"- {strong(MISSED)}: {what} ({n})" for what, n, word in found if word == MISSED]
+    return "\n\n".join(parts) + "\n"
+
+
 def report(results: Results) -> str:
     """Everything, under headings."""
     parts = [about(results)]
     cells = results.cells()
-    with_target = [cell for cell in cells if cell.target and "TPC-H Q" not in cell.measure]
-    if with_target:
-        parts += ["### Targets", target_table(with_target)]
-    missed = [cell for cell in cells if cell.stock_verdict == MISSED]
+    aimed = with_target(cells)
+    if aimed:
+        parts += ["### Targets", target_table(aimed)]
     if any(cell.stock_ratio for cell in cells):
-        parts += ["### Against stock Iceberg's encryption", stock_text(cells, missed)]
+        parts += ["### Against stock Iceberg's encryption", stock_text(cells)]
     parts += ["### All measures", measures_table(cells)]
     if results.kms:
         parts += ["### Calls to the KMS", kms_text(results)]
     if results.failures:
         parts += ["### Not measured", failures(results)]
     return "\n\n".join(parts) + "\n"
+
+
+def with_target(cells: Sequence[Cell]) -> list[Cell]:
+    return [cell for cell in cells if cell.target and "TPC-H Q" not in cell.measure]
+
+
+def counted(verdicts: Sequence[str]) -> str:
+    """How many of some targets have which verdict, such as: of 3 targets, 2 met, 1 unclear."""
+    each = Counter(verdicts)
+    return f"of {len(verdicts)} targets, " + ", ".join(
+        f"{each[word]} {word}" for word in sorted(each)
+    )
 
 
 def about(results: Results) -> str:
@@ -59,7 +88,8 @@ def target_table(cells: Sequence[Cell]) -> str:
     return table(head, rows)
 
 
-def stock_text(cells: Sequence[Cell], missed: Sequence[Cell]) -> str:
+def stock_text(cells: Sequence[Cell]) -> str:
+    missed = [cell for cell in cells if cell.stock_verdict == MISSED]
     compared = [cell for cell in cells if cell.stock_verdict in (MET, MISSED)]
     text = (
         f"This project on Hive is slower than stock in {len(missed)} of {len(compared)} measures (the whole interval of"

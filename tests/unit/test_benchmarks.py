@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from suite.compare import NotComparableError, baseline_of, compare, missing
 from suite.kms_cost import LATER, targets
 from suite.registry import Measure, Run
+from suite.report import summary
 from suite.results import MET, MISSED, TOO_FEW, UNCLEAR, Measured, Results, read
 from suite.runner import Limits, run_all
 from suite.stats import quartiles, ratio
@@ -98,6 +100,15 @@ def test_verdicts() -> None:
     assert cell_of_hive(results([1.0] * 4)).verdict == TOO_FEW
     within_the_noise = results([1.0, 1.1] * 4 + [1.1], stock=[1.05] * 9)
     assert cell_of_hive(within_the_noise).stock_verdict == MET
+
+
+def test_the_summary_has_the_verdicts_of_hive_and_what_was_missed() -> None:
+    made = results(around(1.05), stock=around(1.0))
+    made.environment = defaultdict(str)
+    told = summary(made)
+    assert "| hive | 1.05" in told
+    assert "On all catalogs: of 1 targets, 1 MISSED." in told
+    assert "slower than stock in 1 of 1 measures" in told
 
 
 def test_totals_add_up_each_round() -> None:

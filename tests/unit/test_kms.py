@@ -1,7 +1,7 @@
 """What all KMSs have in common: the trial of keys, the counters, client libraries that are missing."""
 
+import csv
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from pyspark_iceberg_crypto import (
     kms,
 )
 from pyspark_iceberg_crypto.kms import BY_TYPE, _extras
-from pyspark_iceberg_crypto.kms._settings import settings
+from pyspark_iceberg_crypto.kms._settings import as_text, settings
 
 STORE = DoubleKms("https://kms")
 VAULT = Vault("https://v", token_env="T", namespace="team")
@@ -236,17 +236,13 @@ def test_a_kms_must_have_all_its_methods() -> None:
 
 @pytest.mark.parametrize("kind", sorted(BY_TYPE))
 def test_java_knows_every_property(kind: str) -> None:
-    """Java refuses names that it does not know: its list has all that Python's classes set."""
-    java = Path("jvm/core/src/main/java/io/icebergcrypto/kms")
-    if kind == "aws":  # whose configuration checks the names itself
-        own = (java / "aws/AwsConfig.java").read_text()
-        known = re.findall(r'static final String \w+ = "encryption\.kms\.aws\.([^"]+)"', own)
-    else:
-        names = (java / "config/KmsProperties.java").read_text()
-        of_type = re.search(rf'"{kind}",\s*List.of\(([^)]*)\)', names)
-        assert of_type is not None
-        known = re.findall(r'"([^"]+)"', of_type[1])
+    """Java refuses names that it does not know: its table has all that Python's classes set, and the same defaults."""
+    table = Path("jvm/core/src/main/resources/io/icebergcrypto/kms/config/properties.tsv")
+    with table.open() as file:
+        defaults = {row[1]: row[2] for row in csv.reader(file, "excel-tab", quoting=csv.QUOTE_NONE)}
     for name, (field, about) in settings(BY_TYPE[kind]).items():
         if not about.local:
-            suffix = "." if field.default_factory is dict else ""
-            assert name.replace("_", "-") + suffix in known
+            suffix = ".NAME" if field.default_factory is dict else ""
+            default = defaults[f"encryption.kms.{kind}.{name.replace('_', '-')}{suffix}"]
+            known = default.strip("`") if default.startswith("`") else None
+            assert (about.implied or as_text(field.default)) == known, name

@@ -98,7 +98,7 @@ public record FileProblem(ProblemCode code, String words) {
           "It holds column values, and was written by a client without encryption, or with"
               + " encryption.statistics=plaintext. Compute the statistics again with"
               + " encryption.statistics=encrypt, and remove this entry from the table"
-              + " (docs/guide.md, \"Statistics\").";
+              + " (docs/statistics.md).";
       case METADATA_FILE, FILE ->
           "Without a table nobody can tell whether it should be encrypted. Find out whose it is,"
               + " and verify that table.";

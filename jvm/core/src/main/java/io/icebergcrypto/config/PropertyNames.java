@@ -2,6 +2,7 @@ package io.icebergcrypto.config;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.config.KmsProperties;
+import io.icebergcrypto.kms.config.PropertyTable;
 import io.icebergcrypto.kms.config.Spelling;
 import java.util.List;
 import java.util.Locale;
@@ -22,22 +23,10 @@ public final class PropertyNames {
 
   /** The catalog properties. */
   static final List<String> OF_CATALOGS =
-      List.of(
-          EncryptionProperties.CATALOG_TYPE,
-          EncryptionProperties.CATALOG_IMPL,
-          KmsProperties.KMS_TYPE,
-          KmsProperties.KMS_IMPL,
-          EncryptionProperties.REQUIRED,
-          EncryptionProperties.ALLOWED_KEY_IDS,
-          EncryptionProperties.MANAGER_IMPL,
-          EncryptionProperties.STATISTICS,
-          EncryptionProperties.PLAINTEXT_FILES,
-          EncryptionProperties.FILES_WITHOUT_LENGTH,
-          EncryptionProperties.PLAINTEXT_TABLES,
-          EncryptionProperties.EXPOSE_KEY_METADATA,
-          EncryptionProperties.METADATA_AUTHENTICATION,
-          EncryptionProperties.KEK_MAX_AGE_DAYS,
-          ValueKeyProperties.TABLE);
+      Stream.of("catalog", "kms", "rules")
+          .flatMap(section -> PropertyTable.names(section).stream())
+          .filter(name -> name.startsWith(PREFIX) && !name.startsWith(KMS_PREFIX))
+          .toList();
 
   /** How far from a known name a misspelt one is. */
   private static final int SLIPS = 3;

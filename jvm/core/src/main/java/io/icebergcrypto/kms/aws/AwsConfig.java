@@ -5,6 +5,7 @@ import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
+import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
 import java.net.URI;
@@ -45,7 +46,11 @@ public record AwsConfig(
   static final String FACTORY = "client.factory";
 
   private static final Pattern PLACEHOLDER = Pattern.compile("\\{[A-Za-z_-]*}");
-  private static final String OURS = "encryption.kms.aws.";
+  private static final List<String> SECRETS =
+      List.of(
+          "encryption.kms.aws.access-key-id",
+          "encryption.kms.aws.secret-access-key",
+          "encryption.kms.aws.session-token");
   private static final String ICEBERG_REGION = "client.region";
   private static final String ICEBERG_ENDPOINT = "kms.endpoint";
   private static final String PROXY = "http-client.proxy-endpoint";
@@ -78,7 +83,7 @@ public record AwsConfig(
           }
         });
 
-    refuseUnknown(reader);
+    refuseUnknown(properties, reader);
     String region = reader.either(REGION, ICEBERG_REGION);
     String endpoint = reader.either(ENDPOINT, ICEBERG_ENDPOINT);
     if (region != null) {
@@ -221,25 +226,16 @@ public record AwsConfig(
     }
   }
 
-  /** Otherwise a misspelt name would silently drop an encryption context. */
-  private static void refuseUnknown(PropertyReader reader) {
-    String useInstead =
-        "AWS's own variables (AWS_ACCESS_KEY_ID, ...), AWS_PROFILE, a role of the host, or"
-            + " client.credentials-provider";
-    for (String secret : List.of("access-key-id", "secret-access-key", "session-token")) {
-      reader.refuseSecret(OURS + secret, useInstead);
+  /** A misspelt name would silently drop an encryption context. */
+  private static void refuseUnknown(Map<String, String> properties, PropertyReader reader) {
+    for (String secret : SECRETS) {
+      reader.refuseSecret(
+          secret,
+          "AWS's own variables (AWS_ACCESS_KEY_ID, ...), AWS_PROFILE, a role of the host, or"
+              + " client.credentials-provider");
     }
 
-    for (String name : reader.withPrefix(OURS).keySet()) {
-      String property = OURS + name;
-      if (!property.equals(REGION)
-          && !property.equals(ENDPOINT)
-          && !(property.startsWith(CONTEXT) && property.length() > CONTEXT.length())) {
-        throw new InvalidConfigurationException(
-            "Unknown property " + property,
-            String.format("There are %s, %s and %sNAME.", REGION, ENDPOINT, CONTEXT));
-      }
-    }
+    KmsProperties.check("aws", properties);
   }
 
   private static URI requireUrl(String property, String value) {

@@ -6,7 +6,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.stream.Collectors;
 import org.apache.iceberg.CatalogProperties;
 
 /** The catalog properties that configure a KMS. */
@@ -75,71 +74,8 @@ public final class KmsProperties {
   public static final String KEYSTORE_PASSWORD_ENV = "encryption.kms.keystore.password-env";
   public static final String KEYSTORE_PASSWORD_FILE = "encryption.kms.keystore.password-file";
 
-  /**
-   * The names below {@code encryption.kms.} that mean something to each of this project's clients.
-   * Any other is refused: the default would be in force in its place, silently.
-   */
-  private static final List<String> OF_ALL =
-      List.of(
-          "application-id",
-          "authenticated-wrapping",
-          "cache.ttl-ms",
-          "call-timeout-ms",
-          "circuit-breaker.delay-ms",
-          "circuit-breaker.failures",
-          "retry.initial-delay-ms",
-          "retry.max-attempts",
-          "retry.max-delay-ms",
-          "retry.timeout-ms");
-
-  /** By the KMS's type. One that ends with a dot stands before names of the user's. */
-  private static final Map<String, List<String>> OF_TYPES =
-      Map.of(
-          "aws",
-              List.of(
-                  "access-key-id",
-                  "encryption-context.",
-                  "endpoint",
-                  "region",
-                  "secret-access-key",
-                  "session-token"),
-          "azure",
-              List.of(
-                  "algorithm", "store-key-version", "token-scope", "vault-url", "versions-to-try"),
-          "gcp", List.of("additional-authenticated-data", "credentials-file", "endpoint"),
-          "hadoop", List.of("allow-http", "ca-file", "uri", "user"),
-          "keystore", List.of("password", "password-env", "password-file", "path"),
-          "pkcs11", List.of("library", "pin", "pin-env", "pin-file", "slot", "token-label"),
-          "vault",
-              List.of(
-                  "address",
-                  "allow-http",
-                  "approle-mount",
-                  "ca-file",
-                  "cert-file",
-                  "cert-key",
-                  "cert-key-file",
-                  "cert-mount",
-                  "cert-role",
-                  "jwt",
-                  "jwt-env",
-                  "jwt-file",
-                  "jwt-mount",
-                  "jwt-role",
-                  "kubernetes-mount",
-                  "kubernetes-role",
-                  "kubernetes-token-file",
-                  "namespace",
-                  "read-bare",
-                  "role-id",
-                  "secret-id",
-                  "secret-id-env",
-                  "secret-id-file",
-                  "token",
-                  "token-env",
-                  "token-file",
-                  "transit-mount",
-                  "wrapped-format"));
+  /** What a name ends with in the table, in place of one of the user's. */
+  private static final String ANY_NAME = ".NAME";
 
   /**
    * What Iceberg's own names for a KMS and its login start with: those of its AWS clients, and of
@@ -190,8 +126,12 @@ public final class KmsProperties {
    */
   public static void check(String type, Map<String, String> properties) {
     TreeSet<String> known = new TreeSet<>();
-    OF_ALL.forEach(name -> known.add(PREFIX + name));
-    OF_TYPES.get(type).forEach(name -> known.add(PREFIX + type + "." + name));
+    for (String section : List.of("kms", "kms." + type)) {
+      PropertyTable.names(section).stream()
+          .filter(name -> name.startsWith(PREFIX))
+          .forEach(known::add);
+    }
+
     for (String name : properties.keySet()) {
       String lower = name.toLowerCase(Locale.ROOT); // catalog options have no case in Spark
       if (lower.startsWith(PREFIX) && known.stream().noneMatch(one -> isOf(lower, one))) {
@@ -201,19 +141,18 @@ public final class KmsProperties {
   }
 
   private static boolean isOf(String name, String known) {
-    return known.endsWith(".")
-        ? name.startsWith(known) && name.length() > known.length()
+    String prefix = known.substring(0, known.length() - "NAME".length());
+    return known.endsWith(ANY_NAME)
+        ? name.startsWith(prefix) && name.length() > prefix.length()
         : name.equals(known);
-  }
-
-  private static String shown(String known) {
-    return known.endsWith(".") ? known + "NAME" : known;
   }
 
   private static InvalidConfigurationException unknown(
       String type, String name, TreeSet<String> known) {
     String other =
-        OF_TYPES.keySet().stream()
+        PropertyTable.sections().stream()
+            .filter(section -> section.startsWith("kms."))
+            .map(section -> section.substring("kms.".length()))
             .filter(one -> !one.equals(type))
             .filter(one -> name.startsWith(PREFIX + one + "."))
             .findFirst()
@@ -223,8 +162,7 @@ public final class KmsProperties {
             String.format("There is no catalog property %s", name),
             String.format(
                 "Did you mean %s? Known are %s. A misspelt one would do nothing.",
-                shown(Spelling.nearest(name, known)),
-                known.stream().map(KmsProperties::shown).collect(Collectors.joining(", "))))
+                Spelling.nearest(name, known), String.join(", ", known)))
         : new InvalidConfigurationException(
             String.format(
                 "Property %s is one of the KMS type %s, and the catalog's is %s",
