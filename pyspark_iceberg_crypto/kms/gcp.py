@@ -230,7 +230,7 @@ class GcpKms(Kms):
         except KeyNotFoundError as error:
             raise ConfigurationError(
                 f"{self._name} has no key ring '{ring}'",
-                "make it with create_key_ring=True, or check project, location and key ring",
+                "create it with create_key_ring=True, or check project, location and key ring",
             ) from error
         return self.describe_key(key["name"])
 

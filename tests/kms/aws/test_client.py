@@ -147,7 +147,7 @@ def test_unknown_placeholders_are_refused_at_the_start(jvm: Jvm, value: str) -> 
     with pytest.raises(errors.ConfigurationError) as caught:
         jvm.client(ours("http://127.0.0.1:1") | {name: value})
     assert f"{name} cannot be '{value}'" in caught.value.message
-    assert ("Write a fixed name out" in caught.value.hint) == (value == "{catalog}")
+    assert ("Write a fixed name:" in caught.value.hint) == (value == "{catalog}")
 
 
 def test_encryption_context_keeps_stock_clients_out(jvm: Jvm, moto: AwsServer) -> None:
@@ -421,6 +421,6 @@ def test_echo_in_a_chain_of_providers_is_not_told(
 def test_factory_that_leaves_a_setting_out(role_jvm: Jvm, setting: dict[str, str]) -> None:
     client = role_jvm.client(ROLE | setting)
     with pytest.raises(
-        errors.ConfigurationError, match="AssumeRoleAwsClientFactory makes a client"
+        errors.ConfigurationError, match="AssumeRoleAwsClientFactory creates a KMS client"
     ):
         client.wrap(KEY, "alias/orders")

@@ -26,8 +26,8 @@ public final class CancelledException extends IcebergCryptoException {
   private CancelledException(String reason, Throwable cause) {
     super(
         "the call was cancelled: " + reason,
-        "It did nothing after that. Call it again: it continues, or starts again, or says that it"
-            + " was done before.",
+        "Nothing was done after that. Call it again: it continues, starts over, or reports that it"
+            + " was already done.",
         cause);
   }
 

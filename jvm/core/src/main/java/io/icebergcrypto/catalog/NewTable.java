@@ -150,7 +150,7 @@ final class NewTable {
         || AuthenticatedFolder.uuid(folder + "/file") != null) {
       throw new InvalidConfigurationException(
               String.format(
-                  "property %s is that of another, encrypted table, and this one has no %s",
+                  "property %s belongs to another, encrypted table, and this one has no %s",
                   property, EncryptionProperties.KEY_ID),
               String.format(
                   "Leave it out, or add '%s'='<master key id>'.", EncryptionProperties.KEY_ID))

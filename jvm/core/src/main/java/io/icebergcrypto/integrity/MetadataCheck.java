@@ -151,7 +151,7 @@ final class MetadataCheck {
 
     return content.isSame(stored, metadata)
         ? SigningKeys.retired(metadata, kek)
-        : "its file was exchanged while it was read";
+        : "its file was replaced while it was read";
   }
 
   private boolean isOfLoaded(MetadataMac mac, MetadataPlace place, SecretKeySpec key) {

@@ -158,7 +158,8 @@ public final class ValueEncryption implements Serializable {
               "hash_value uses the first version of value key '%s' of catalog %s, which was"
                   + " dropped",
               name, keys.catalog()),
-          "Nobody can make its hashes again. Use another value key, and hash all values with it.");
+          "Nobody can compute its hashes again. Use another value key, and hash all values with"
+              + " it.");
     }
 
     return cipher(key, key.versions.get(0)).hash(value);

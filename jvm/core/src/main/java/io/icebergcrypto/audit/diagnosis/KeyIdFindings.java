@@ -196,8 +196,7 @@ final class KeyIdFindings {
 
     if (allowed != null && !allowed.allows(master)) {
       return String.format(
-          "The catalog does not allow '%s' (%s): make sure that it is the right one, and have it"
-              + " added.",
+          "The catalog does not allow '%s' (%s): make sure that it is the right one, and add it.",
           master, EncryptionProperties.ALLOWED_KEY_IDS);
     }
 

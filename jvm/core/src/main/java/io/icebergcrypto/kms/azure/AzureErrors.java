@@ -61,8 +61,8 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     if (http == 401) {
       return new LoginFailedException(
           problem("does not accept the login for", said),
-          "The token is refused even when it is new: check that its tenant is the vault's"
-              + " (AZURE_TENANT_ID), and this host's clock (NTP).");
+          "Even a new token is refused: check that its tenant is the vault's (AZURE_TENANT_ID), and"
+              + " this host's clock (NTP).");
     }
 
     if (code.isBlank()) {
@@ -133,7 +133,7 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
   /** The error for an answer that no vault gives. */
   IcebergCryptoException notVault(int http) {
     return new InvalidConfigurationException(
-        problem("answers for", "HTTP " + http + " that is not an answer of Key Vault's"),
+        problem("answers for", "HTTP " + http + ", which is not an answer of Key Vault"),
         "Check encryption.kms.azure.vault-url, and any proxy on the way there.");
   }
 

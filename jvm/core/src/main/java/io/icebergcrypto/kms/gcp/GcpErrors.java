@@ -67,7 +67,7 @@ record GcpErrors(GcpConfig config, String keyId) {
       case "UNAUTHENTICATED" ->
           new LoginFailedException(
               problem("refuses the login for", message),
-              "Log in again, or replace the credentials file: the token is refused even when new.");
+              "Log in again, or replace the credentials file: even a new token is refused.");
       case "INVALID_ARGUMENT", "FAILED_PRECONDITION" -> invalid(status, verb, message);
       default ->
           new InvalidConfigurationException(
@@ -174,7 +174,7 @@ record GcpErrors(GcpConfig config, String keyId) {
     }
 
     if (HeaderValues.areQuotedBy(failure)) {
-      return refused(source, "a token in between cannot be a header's value");
+      return refused(source, "a token in between is not a valid header value");
     }
 
     String login = String.format("%s: Google's login for key '%s'", config, keyId);

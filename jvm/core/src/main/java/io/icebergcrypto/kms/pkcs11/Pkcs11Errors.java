@@ -132,7 +132,7 @@ final class Pkcs11Errors {
       case "CKR_SLOT_ID_INVALID" ->
           new InvalidConfigurationException(
               problem,
-              "The library has no such slot; pkcs11-tool --list-slots shows those there are. A"
+              "The library has no such slot; pkcs11-tool --list-slots shows the slots that exist. A"
                   + " token is better named by its label: encryption.kms.pkcs11.token-label.",
               error);
       case "CKR_TOKEN_NOT_RECOGNIZED" ->
@@ -144,8 +144,8 @@ final class Pkcs11Errors {
       case "CKR_MECHANISM_INVALID", "CKR_MECHANISM_PARAM_INVALID", "CKR_ARGUMENTS_BAD" ->
           new NotSupportedException(
               problem,
-              "The token must do AES-GCM (CKM_AES_GCM) with a nonce that the caller gives;"
-                  + " pkcs11-tool --list-mechanisms shows what it does.",
+              "The token must support AES-GCM (CKM_AES_GCM) with a nonce that the caller gives;"
+                  + " pkcs11-tool --list-mechanisms shows what it supports.",
               error);
       default -> otherwise(error, code, problem);
     };
@@ -156,8 +156,8 @@ final class Pkcs11Errors {
     if (says(error, "sharing same CKA_LABEL")) {
       return new InvalidConfigurationException(
           problem,
-          "Two secret keys of the token have one label, and Java then reads none: give one of them"
-              + " another label.",
+          "Two secret keys of the token have the same label, and Java then reads none: give one of"
+              + " them another label.",
           error);
     }
 
