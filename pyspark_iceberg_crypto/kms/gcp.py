@@ -92,7 +92,7 @@ ERRORS = ErrorTable(
             "ALREADY_EXISTS",
             ConfigurationError,
             "choose another name; keys are never overwritten",
-            "{kms} has it already: '{subject}': {said}",
+            "{kms} already has '{subject}': {said}",
         ),
         Rule(
             "UNAUTHENTICATED",
@@ -121,7 +121,7 @@ ERRORS = ErrorTable(
             "google.api_core.exceptions.GoogleAPICallError",
             ConfigurationError,
             "check the names and the endpoint",
-            "{kms} refuses '{subject}': {said}",
+            "{kms} refuses the request for '{subject}': {said}",
         ),
     ],
     _read,

@@ -13,6 +13,8 @@ import java.util.stream.Stream;
 /**
  * The call was cancelled: its Spark jobs, or the thread that runs it. It ends, whatever it was
  * doing: a cancel is not a lost race, which is tried again, and not a finding about a file.
+ *
+ * <p>See docs/errors.md#cancellederror.
  */
 public final class CancelledException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;

@@ -222,8 +222,8 @@ public record MasterKeyRotation(
         && newVersions.equals(oldVersions)
         && valueKeys == 0) {
       return String.format(
-          "nothing is newer: the KMS has no later version of '%s' than %s, which wraps %s as"
-              + " before. Make one (iceberg-crypto kms rotate-key, or the KMS's own tools), and"
+          "nothing to rotate to: the KMS has no later version of '%s' than %s, which wraps %s as"
+              + " before. Create one (iceberg-crypto kms rotate-key, or the KMS's own tools), and"
               + " rotate again",
           newKeyId, newVersions, number);
     }

@@ -304,9 +304,9 @@ final class AzureLogin {
         e);
   }
 
-  private static KmsUnavailableException notNow(String problem, Throwable cause) {
+  private static KmsUnavailableException notNow(String what, Throwable cause) {
     return new KmsUnavailableException(
-        problem.strip(),
+        what.strip(),
         "Check the network between this host and Entra ID, or the machine's identity service;"
             + " encryption.kms.call-timeout-ms is the limit of one attempt.",
         cause);

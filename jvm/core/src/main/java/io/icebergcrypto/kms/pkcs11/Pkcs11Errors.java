@@ -100,28 +100,28 @@ final class Pkcs11Errors {
 
     String task = String.format("%s could not %s", token, doing);
     String problem = (task + ": " + Causes.innermostMessage(error)).strip();
-    String refused = task + ": login refused, the ";
+    String refused = task + ": login refused, ";
     String code = answer(error).split(" ", 2)[0]; // newer Javas may add to it
     return switch (error instanceof NoSuchAlgorithmException ? "CKR_MECHANISM_INVALID" : code) {
       case "CKR_PIN_INCORRECT", "CKR_PIN_INVALID", "CKR_PIN_LEN_RANGE" ->
           new LoginFailedException(
-              refused + "pin is wrong (" + code + ")",
+              refused + "the pin is wrong (" + code + ")",
               "Check the pin. It is not tried again by this process: a token locks itself after a"
                   + " few wrong ones.",
               error);
       case "CKR_PIN_EXPIRED" ->
           new LoginFailedException(
-              refused + "pin has expired",
+              refused + "the pin has expired",
               "Set a new pin: pkcs11-tool --login --change-pin.",
               error);
       case "CKR_PIN_LOCKED" ->
           new LoginFailedException(
-              refused + "token has locked the pin",
+              refused + "the token has locked the pin",
               "The token's security officer unlocks it: pkcs11-tool --login-type so --init-pin.",
               error);
       case "CKR_USER_PIN_NOT_INITIALIZED" ->
           new LoginFailedException(
-              refused + "token's user has no pin yet",
+              refused + "the token's user has no pin yet",
               "The token's security officer sets it: pkcs11-tool --login-type so --init-pin.",
               error);
       case "CKR_KEY_FUNCTION_NOT_PERMITTED" ->
