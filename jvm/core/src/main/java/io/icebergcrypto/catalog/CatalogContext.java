@@ -259,7 +259,7 @@ public record CatalogContext(
 
     throw new NotSupportedException(
             "it is not a table with metadata of its own",
-            "Give the table, without the name of a metadata table behind it.")
+            "Name the table itself, not one of its metadata tables.")
         .inTable(table);
   }
 

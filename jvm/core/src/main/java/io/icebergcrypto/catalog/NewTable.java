@@ -214,7 +214,7 @@ final class NewTable {
 
     String keyId = EncryptionProperties.keyId(after);
     if (keyId == null) {
-      refuseIfRequired("It was made without encryption: encrypt_table encrypts it in place.");
+      refuseIfRequired("It was created without encryption: encrypt_table encrypts it in place.");
     } else {
       EncryptionProperties.check(tableName, before, after);
       EncryptionProperties.needsFormatVersion(tableName, after);

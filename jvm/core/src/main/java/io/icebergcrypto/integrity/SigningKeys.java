@@ -99,7 +99,7 @@ public final class SigningKeys {
 
     return Kek.lives(kek, metadata.lastUpdatedMillis())
         ? null
-        : String.format("its MAC was made with KEK %s, after that one's life", kek.keyId());
+        : String.format("its MAC was made with KEK %s, after that KEK's lifetime", kek.keyId());
   }
 
   private static Optional<EncryptedKey> newest(TableMetadata metadata, String keyId) {

@@ -25,8 +25,8 @@ final class UnreadableMetadata {
           + " An older metadata file lacks the commits since.";
 
   private static final String OF_SERVER =
-      "Load the table again. If that does not help, look at what the server sends, and what is in"
-          + " between: the server may be newer than this Iceberg, or not follow Iceberg's REST"
+      "Load the table again. If that does not help, look at what the server sends, and at any proxy"
+          + " in between: the server may be newer than this Iceberg, or not follow Iceberg's REST"
           + " specification; then update Iceberg, or use another version of the server.";
 
   private UnreadableMetadata() {}

@@ -122,7 +122,7 @@ public final class ValueEncryption implements Serializable {
                 "A value was encrypted with version %s of value key '%s' of catalog %s, which was"
                     + " dropped",
                 ValueKeyProperties.version(version), name, keys.catalog()),
-            "Nobody can decrypt it. try_decrypt_value gives NULL for such values.");
+            "Nobody can decrypt it. try_decrypt_value returns NULL for such values.");
   }
 
   /**
@@ -198,7 +198,7 @@ public final class ValueEncryption implements Serializable {
             "%s: it does not decrypt with value key '%s' of catalog %s",
             problem, name, keys.catalog()),
         "Check that the key's name and the context are those of encrypt_value. try_decrypt_value"
-            + " gives NULL for such values.",
+            + " returns NULL for such values.",
         cause);
   }
 

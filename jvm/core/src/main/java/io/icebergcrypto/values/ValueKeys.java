@@ -158,7 +158,7 @@ public final class ValueKeys implements Serializable {
       WrappedValueKey key, KeyManagementClient kms, String given) {
     return BadWrappedKeyException.ofAnswer(
         String.format(
-            "value key '%s', which master key '%s' wrapped, cannot be used: %s gave %s",
+            "value key '%s', which master key '%s' wrapped, cannot be used: %s returned %s",
             key.name(), key.masterKeyId(), kms, given),
         String.format(
             "Nothing was encrypted or decrypted with it. Check that the catalog's KMS is the one"

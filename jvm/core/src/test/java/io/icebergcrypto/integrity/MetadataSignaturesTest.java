@@ -406,7 +406,7 @@ class MetadataSignaturesTest extends LakeFixture {
     sign(file(table), kekId, json -> aged(json, kekId, 729));
     assertThat(reloaded().schema().columns()).hasSize(2);
     sign(file(table), kekId, json -> aged(json, kekId, 731));
-    assertRefused("after that one's life", kekId);
+    assertRefused("after that KEK's lifetime", kekId);
   }
 
   /** As a table is that nobody wrote to for two years. */

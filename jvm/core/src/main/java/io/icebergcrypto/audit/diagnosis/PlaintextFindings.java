@@ -220,8 +220,8 @@ final class PlaintextFindings {
                 Kind.TAMPERED,
                 String.format("manifest list %s was written encrypted, and is %s", list, magic),
                 FileProblem.hint(ProblemCode.TAMPERED, FileKind.MANIFEST_LIST)
-                    + " Another file was put in its place: find out by whom. No row was returned:"
-                    + " queries refuse it."));
+                    + " Another file was put in its place: find out who did it. No row was"
+                    + " returned: queries refuse it."));
       }
     } catch (NotFoundException e) {
       addMissing(list, found);

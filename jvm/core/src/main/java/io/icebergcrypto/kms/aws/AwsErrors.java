@@ -242,7 +242,7 @@ record AwsErrors(AwsConfig config) {
     if (HeaderValues.areQuotedBy(failure)) {
       return new LoginFailedException(
           problem
-              + ": login refused, as a credential or a token for one is not a valid header value",
+              + ": login refused, as a credential, or a token for one, is not a valid header value",
           "Look for a line break in AWS_SESSION_TOKEN, AWS_CONTAINER_AUTHORIZATION_TOKEN or its"
               + " file, or in what the credentials provider reads.");
     }

@@ -176,7 +176,7 @@ record GcpErrors(GcpConfig config, String keyId) {
     }
 
     if (HeaderValues.areQuotedBy(failure)) {
-      return refused(source, "a token in between is not a valid header value");
+      return refused(source, "an intermediate token is not a valid header value");
     }
 
     String login = String.format("%s: Google's login for key '%s'", config, keyId);

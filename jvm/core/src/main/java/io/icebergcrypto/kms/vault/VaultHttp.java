@@ -247,7 +247,7 @@ final class VaultHttp {
           unavailable(
               answer,
               "answers from a standby that cannot serve the request",
-              "Try again; if it stays so, give the address of the active cluster.");
+              "Try again; if it persists, give the address of the active cluster.");
       case 429 ->
           unavailable(
               answer,

@@ -130,7 +130,7 @@ public record EncryptionReport(
                 + " plaintext files remain until purge_plaintext deletes them",
             keyId, copiedFiles)
         : String.format(
-            "%d of %d data files would be copied, in about %d s (by a rule of thumb of %d MiB a"
+            "%d of %d data files would be copied, in about %d s (by a rule of thumb of %d MiB per"
                 + " second and core); nothing was changed. Streams that read the table will need"
                 + " new checkpoints.",
             copiedFiles, files, seconds, BYTES_PER_CORE_SECOND >> 20);

@@ -106,7 +106,7 @@ public final class TableDecryption {
     if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
       throw new NotSupportedException(
               "it is not a table with metadata of its own",
-              "Give the table, without the name of a metadata table behind it.")
+              "Name the table itself, not one of its metadata tables.")
           .inTable(catalog.context().fullName(identifier));
     }
 

@@ -101,7 +101,7 @@ public final class PlaintextPurge {
     if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
       throw new NotSupportedException(
               "it is not a table with files of its own",
-              "Give the table, without the name of a metadata table behind it.")
+              "Name the table itself, not one of its metadata tables.")
           .inTable(catalog.context().fullName(identifier));
     }
 

@@ -36,7 +36,7 @@ final class Proof {
 
   private static final String VERSIONS =
       " Until then write.metadata.previous-versions-max may be 1, so that the table keeps one older"
-          + " metadata file: the purge gives it back its value at its end.";
+          + " metadata file: the purge restores its value when it finishes.";
 
   private final SparkSession spark;
   private final BaseTable table;
