@@ -253,9 +253,7 @@ def test_several_tables_name_depth_and_reach() -> None:
 def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
     report = VerifyReport.of(verify_json(resume="s3://b/<r>", resumed_files=3))
     assert ", 3 files checked before, " in str(report)
-    said = (
-        "3 files that an earlier run recorded in s3://b/&lt;r&gt; as correct were not read again"
-    )
+    said = "3 files that an earlier run recorded in s3://b/&lt;r&gt; as correct were not read again"
     assert said in report.to_html()
     first = VerifyReport.of(verify_json(resume="s3://b/<r>"))
     assert "checked before" not in str(first) and "read again" not in first.to_html()

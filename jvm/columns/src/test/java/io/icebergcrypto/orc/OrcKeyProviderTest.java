@@ -495,7 +495,7 @@ class OrcKeyProviderTest {
         "k1:address;k2:address.city | | two keys: 'k2', and 'k1' of 'address', which it is in",
         "k1:ssn;k2: | | names no column at its end",
         "ssn | | Missing required char ':'",
-        "arn:aws:ssn | | back quotes",
+        "arn:aws:ssn | | backquotes",
         "k1:ssn, tags | | Missing name",
         "k1:ssn | hide:ssn | Mask 'hide' of column 'ssn' cannot be created",
         "k1:ssn | redact:id | Column 'id' of /tables/people has mask 'redact' and no key",
