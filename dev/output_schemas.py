@@ -111,6 +111,10 @@ def output() -> dict[str, Any]:
         error={**TEXT, "description": "Its type, such as KeyNotFoundError."},
         problem=TEXT,
         hint=TEXT,
+        url={
+            "type": ["string", "null"],
+            "description": "Where the errors of this type are explained; null for those of other programs.",
+        },
     )
     made.defs["left"] = thing(
         "A table of several that it could not be done to.", table=TEXT, problem=TEXT, hint=TEXT

@@ -312,20 +312,20 @@ def _check_running(
             f"this session was started without Iceberg's SQL extension in {EXTENSIONS}"
             if missing[0] == needed[0]
             else f"this session was started without {missing[0]} in {EXTENSIONS}",
-            "stop it and make it with configure_spark(SparkSession.builder, ...), or start Spark with "
+            "stop it and create it with configure_spark(SparkSession.builder, ...), or start Spark with "
             f"--conf {EXTENSIONS}={','.join(needed)}",
         )
     if metrics and METRICS_PLUGIN not in _launch.split(session.conf.get(PLUGINS, None)):
         raise ConfigurationError(
             f"this session was started without the metrics plugin in {PLUGINS}",
-            "stop it and make it with configure_spark(SparkSession.builder, ..., metrics=True), or start Spark with "
+            "stop it and create it with configure_spark(SparkSession.builder, ..., metrics=True), or start Spark with "
             f"--conf {PLUGINS}={METRICS_PLUGIN}",
         )
     if local_disk_encryption and session.conf.get(DISK_ENCRYPTION, "false") != "true":
         raise ConfigurationError(
             f"this session was started without {DISK_ENCRYPTION}=true",
-            "stop it and make it with configure_spark(SparkSession.builder, ..., local_disk_encryption=True), or start "
-            f"Spark with --conf {DISK_ENCRYPTION}=true",
+            "stop it and create it with configure_spark(SparkSession.builder, ..., local_disk_encryption=True), or "
+            f"start Spark with --conf {DISK_ENCRYPTION}=true",
         )
     for key, value in conf.items():
         if key.startswith(HADOOP_PREFIX):

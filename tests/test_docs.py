@@ -120,13 +120,6 @@ def test_every_property_of_a_session_is_documented() -> None:
     assert {name for name in found if f"`{name}" not in pages} == set()
 
 
-def test_every_error_is_documented() -> None:
-    reference = (ROOT / "docs" / "errors.md").read_text()
-    python = {name for name in pyspark_iceberg_crypto.__all__ if name.endswith("Error")}
-    java = {path.stem for path in java_files("main", "*Exception")}
-    assert {name for name in python | java if f"`{name}`" not in reference} == set()
-
-
 def named_in(nav: object) -> Iterator[str]:
     """The pages that a part of mkdocs.yml's nav names."""
     if isinstance(nav, str):

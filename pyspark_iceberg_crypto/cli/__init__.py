@@ -88,7 +88,7 @@ def _code_of_usage(is_json: bool) -> Iterator[None]:
         if is_json:
             hint = f"see {error.ctx.command_path} --help" if error.ctx is not None else ""
             told = {"error": type(error).__name__, "problem": error.format_message(), "hint": hint}
-            _shared.show_json(told)
+            _shared.show_json({**told, "url": None})
         raise
 
 

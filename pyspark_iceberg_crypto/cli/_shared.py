@@ -104,7 +104,8 @@ def _fail(error: Exception, code: int = UNCHECKED) -> NoReturn:
         click.echo(click.style("hint: ", fg="yellow") + _lines(hint), err=True)
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("output") == "json":
-        show_json({"error": type(error).__name__, "problem": message, "hint": hint})
+        url = getattr(error, "url", None)
+        show_json({"error": type(error).__name__, "problem": message, "hint": hint, "url": url})
     sys.exit(code)
 
 

@@ -118,7 +118,7 @@ def _verdict(found: DoctorReport) -> Text:
         names = ", ".join(dict.fromkeys(map(_place, failed)))
         return Text(f"✗ {found.catalog} cannot use its master keys: {names} failed", "bold red")
     if any(step.status is Status.NOT_REACHED for step in found.steps):
-        return Text(f"- {found.catalog} has no fault so far; not everything was checked", "bold")
+        return Text(f"- {found.catalog} has no problem so far; not everything was checked", "bold")
     keys = dict.fromkeys(step.key_id for step in found.steps if step.key_id is not None)
     names = ", ".join(map(repr, keys))
     return Text(f"✓ {found.catalog} can use {names}", "bold green")

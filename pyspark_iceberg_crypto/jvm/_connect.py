@@ -38,7 +38,7 @@ class FilesInServer:
     def files(self) -> Any:
         """Refuse: the list is in the server."""
         raise SparkConnectError(
-            "the list of files stays in the server of Spark Connect",
+            "the list of files stays on the server of Spark Connect",
             "problems and counts are in the report; for the list verify where the driver is",
         )
 
@@ -49,7 +49,7 @@ class FilesInServer:
 def needs_jvm() -> SparkConnectError:
     """Return the refusal of what is done with the driver's JVM or files, which no statement reaches."""
     return SparkConnectError(
-        "a Spark Connect session has no JVM that Python could call, and this is done there",
+        "a Spark Connect session has no JVM that Python can call, which this needs",
         "call it where the driver is, in a session built without remote()",
     )
 

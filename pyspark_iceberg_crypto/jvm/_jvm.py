@@ -169,13 +169,13 @@ def require_session(spark: SparkSession | None) -> None:
     if not isinstance(spark, SparkSession):
         got = "None" if spark is None else f"a {type(spark).__name__}"
         raise errors.NoSessionError(
-            f"a SparkSession is needed, and this is {got}",
-            "make one: configure_spark(SparkSession.builder, ...).getOrCreate()",
+            f"a SparkSession is needed, but this is {got}",
+            "create one: configure_spark(SparkSession.builder, ...).getOrCreate()",
         )
     if spark.sparkContext._jsc is None or _context_is_stopped(spark):
         raise errors.NoSessionError(
             "this Spark session was stopped",
-            "make a new one: configure_spark(SparkSession.builder, ...).getOrCreate()",
+            "create a new one: configure_spark(SparkSession.builder, ...).getOrCreate()",
         )
 
 

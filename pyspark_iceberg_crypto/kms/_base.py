@@ -201,11 +201,12 @@ class Kms(ABC):
                 f"name the key: check(spark, key_id='...'); or {error.hint}",
             ) from error
         if not keys:
-            raise KeyNotFoundError(f"{name} has no key to check", "make one with create_key")
+            raise KeyNotFoundError(f"{name} has no key to check", "create one with create_key")
         usable = [key.key_id for key in keys if key.state == ENABLED]
         if not usable:
             states = ", ".join(f"{key.key_id!r} is {key.state}" for key in keys)
             raise KeyDisabledError(
-                f"no key of {name} is enabled: {states}", "enable one, or make one with create_key"
+                f"no key of {name} is enabled: {states}",
+                "enable one, or create one with create_key",
             )
         return usable

@@ -61,7 +61,7 @@ class ErrorTable:
         except Exception as error:
             if shows_header(error):
                 raise LoginFailedError(
-                    f"{what}: a credential cannot be a header's value",
+                    f"{what}: a credential is not a valid header value",
                     "look for a line break in the environment variable or the file that holds the credential",
                 ) from None
             codes, said = self.read(error)

@@ -62,7 +62,7 @@ def read_secret(
 def missing(owner: str, name: str, where: str) -> ConfigurationError:
     """Make the error for a secret that is empty."""
     return ConfigurationError(
-        f"{owner} {name} is missing: {where} is not set or empty", "set it before this is called"
+        f"{owner} {name} is missing: {where} is not set or empty", "set it before calling this"
     )
 
 
@@ -90,6 +90,6 @@ def require_private(path: Path, what: str, *, projected: bool = False, hint: str
         too_much &= ~(stat.S_IRGRP | stat.S_IROTH)
     if found.st_mode & too_much:
         raise ConfigurationError(
-            f"{what} {path} is open to others than its owner ({stat.filemode(found.st_mode)})",
+            f"{what} {path} is open to others besides its owner ({stat.filemode(found.st_mode)})",
             f"make it private: chmod 600 {path}{hint}",
         )

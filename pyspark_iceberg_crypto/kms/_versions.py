@@ -39,11 +39,11 @@ def check_name(name: object) -> str:
     """Check that this can be a key's id.
 
     Raises:
-        ConfigurationError: it is not text, has blanks around it, or is the name of a key's version.
+        ConfigurationError: it is not text, has leading or trailing spaces, or is the name of a key's version.
     """
     if not isinstance(name, str) or not name.strip() or name != name.strip():
         raise ConfigurationError(
-            f"{name!r} cannot be a key's name", "a name is text without blanks around it"
+            f"{name!r} cannot be a key's name", "a name is text without leading or trailing spaces"
         )
     if not name.isprintable():
         raise ConfigurationError(
@@ -53,7 +53,7 @@ def check_name(name: object) -> str:
     if later is not None:
         raise ConfigurationError(
             f"{name!r} cannot be a key's name: it is the name of version {later['version']} of key {later['key']!r}",
-            "choose a name that does not end like .v2; rotate_key makes versions",
+            "choose a name that does not end like .v2; rotate_key creates versions",
         )
     return name
 
@@ -91,8 +91,8 @@ class VersionedKms(Kms):
         def new_key(keys: Mapping[str, list[int]]) -> str:
             if key_id in keys:
                 raise ConfigurationError(
-                    f"{self._name()} has a key {key_id!r} already",
-                    "choose another name; rotate_key makes a new version of a key",
+                    f"{self._name()} already has a key {key_id!r}",
+                    "choose another name; rotate_key creates a new version of a key",
                 )
             return key_id
 

@@ -181,7 +181,7 @@ class AwsKms(Kms):
         with self._client(f"create key {alias!r}") as client:
             if _exists(client, alias):
                 raise errors.ConfigurationError(
-                    f"AWS KMS has a key {alias!r} already", "choose another name, or use that key"
+                    f"AWS KMS already has a key {alias!r}", "choose another name, or use that key"
                 )
             with self._client(
                 f"create key {alias!r}",

@@ -92,7 +92,7 @@ ERRORS = ErrorTable(
             "ALREADY_EXISTS",
             ConfigurationError,
             "choose another name; keys are never overwritten",
-            "{kms} has it already: '{subject}': {said}",
+            "{kms} already has '{subject}': {said}",
         ),
         Rule(
             "UNAUTHENTICATED",
@@ -121,7 +121,7 @@ ERRORS = ErrorTable(
             "google.api_core.exceptions.GoogleAPICallError",
             ConfigurationError,
             "check the names and the endpoint",
-            "{kms} refuses '{subject}': {said}",
+            "{kms} refuses the request for '{subject}': {said}",
         ),
     ],
     _read,
@@ -230,7 +230,7 @@ class GcpKms(Kms):
         except KeyNotFoundError as error:
             raise ConfigurationError(
                 f"{self._name} has no key ring '{ring}'",
-                "make it with create_key_ring=True, or check project, location and key ring",
+                "create it with create_key_ring=True, or check project, location and key ring",
             ) from error
         return self.describe_key(key["name"])
 

@@ -78,7 +78,7 @@ ERRORS = ErrorTable(
             "taken",
             ConfigurationError,
             "choose another name; describe_key shows what this one is",
-            "{what}: it has one already",
+            "{what}: it already has one",
         ),
         Rule(
             "AuthorizationException",
@@ -153,7 +153,8 @@ class HadoopKms(Kms):
     def __post_init__(self) -> None:
         if self.user and not _USER_NAME.fullmatch(self.user):
             raise ConfigurationError(
-                f"{self.user!r} is not a user's name", "give the name that the KMS's lists have"
+                f"{self.user!r} is not a user's name",
+                "give the name as the KMS's access control lists have it",
             )
         for server in self._servers():
             if not self.allow_http and not _address.is_encrypted(server):
@@ -193,7 +194,7 @@ class HadoopKms(Kms):
         metadata = self._ask("GET", f"key/{key_id}/_metadata", doing)
         if not metadata:
             raise KeyNotFoundError(
-                f"{self} has no key {key_id!r}", f"make it: create_key({key_id!r})"
+                f"{self} has no key {key_id!r}", f"create it: create_key({key_id!r})"
             )
         with self._typed(doing):
             return _info(metadata)

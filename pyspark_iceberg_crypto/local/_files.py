@@ -142,7 +142,7 @@ def _blocks(header: bytes, length: int, location: str) -> Mapping[str, int]:
     full, rest = divmod(body, stored)
     if 0 < rest <= AGS1_OVERHEAD and body != AGS1_OVERHEAD:  # an empty plaintext is one block
         raise broken(
-            f"behind {full} full blocks of {stored} bytes there are {rest} bytes, expected none or more "
+            f"after {full} full blocks of {stored} bytes there are {rest} bytes, expected none or more "
             f"than {AGS1_OVERHEAD} (nonce, tag and at least one byte)"
         )
     count = full + (rest > 0)
@@ -199,7 +199,7 @@ def _check_module(rest: bytes, start: int, footer_length: int, broken: Any) -> N
     expected = footer_length - start - 4
     if expected < PARE_MODULE - 4 or len(rest) < 4:
         raise broken(
-            f"behind the first {start} bytes of its footer of {footer_length} bytes there is no room for "
+            f"after the first {start} bytes of its footer of {footer_length} bytes there is no room for "
             "the encrypted file metadata"
         )
     found = int.from_bytes(rest[:4], "little")

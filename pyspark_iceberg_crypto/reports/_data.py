@@ -235,7 +235,7 @@ class TableReport:
         listed = [one for one in self.problems if one.unchecked != is_wrong]
         count = self.problem_count if is_wrong else self.unchecked_count
         told = [f"{one.kind} {one.path}: {one.problem}".strip() for one in listed[:3]]
-        what = "is not verified" if is_wrong else "is not verified in full"
+        what = "failed verification" if is_wrong else "was not fully verified"
         kind = VerificationFailedError if is_wrong else VerificationIncompleteError
         word = "problem" if is_wrong else "file that could not be checked"
         raise kind(

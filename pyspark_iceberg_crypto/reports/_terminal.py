@@ -73,7 +73,7 @@ def findings(found: TableReport) -> Iterator[RenderableType]:
     yield from (_under(line, "dim") for line in _evidence(found))
     yield from _problems(found.wrong, found.problem_count, "bad", "and {:,} more")
     if found.unchecked_count:
-        said = "Could not be checked, so nothing is known of them:"
+        said = "Could not be checked, so nothing is known about them:"
         yield Text(f"\n{said}", "bold yellow")
         more = "and {:,} more not checked"
         yield from _problems(found.unchecked, found.unchecked_count, "open", more)

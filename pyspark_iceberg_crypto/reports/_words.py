@@ -21,9 +21,9 @@ _NAMES = (
     "lengths of files are visible to anyone who can list the storage."
 )
 _DEPTHS = {
-    "magic": "Of each file the first bytes were read: they say whether it is of an encrypted format.",
-    "structure": "Of each file the header, the block layout, the footer and the length were checked against its "
-    "key metadata. A change within its encrypted bytes would not be seen.",
+    "magic": "The first bytes of each file were read: they show whether its format is an encrypted one.",
+    "structure": "The header, block layout, footer and length of each file were checked against its key metadata. "
+    "A change within its encrypted bytes would go unnoticed.",
     "deep": "Every byte of each file was read, and every authentication tag in it was checked with its key.",
 }
 
@@ -119,7 +119,7 @@ def verdict(report: TableReport) -> str:
     if report.ok and report.sample < 1:
         return f"no problem in a sample of {files} of {of}"
     if report.ok and report.folder is not None:
-        return f"all {files} in {report.folder} are of encrypted formats"
+        return f"all {files} in {report.folder} have encrypted formats"
     if report.ok:
         left = " PLAINTEXT from before encrypt_table is still there." if plaintext(report) else ""
         those = f": those of {reach(report)}" + ("." + left if left else "")
@@ -207,29 +207,29 @@ def limits(report: TableReport) -> list[str]:
     """Say what the report proves, and what it does not."""
     said = [_DEPTHS.get(report.depth, f"Depth {report.depth}.")]
     if report.depth != "magic" and not any(count.encrypted for count in report.counts):
-        said = ["No file is encrypted, so that there was no key and no tag to check."]
+        said = ["No file is encrypted, so there was no key and no tag to check."]
     if report.folder is not None and report.depth == "deep":
         said = [
-            "All files in the folder were looked at, without a catalog. Of Parquet files with keys for columns every "
-            "page was read, and every authentication tag checked. Whether they are files of a table, and all of it, is "
-            "not known."
+            "All files in the folder were examined, without a catalog. Every page of Parquet files with column keys "
+            "was read, and every authentication tag checked. It is not known whether the files belong to a table, or "
+            "are all of its files."
         ]
         return [*said, _NAMES]
     if report.folder is not None:
         said.append(
-            "All files in the folder were looked at, without a catalog or a key. Whether they are files of a table, "
-            "and all of it, is not known; nor is whether they can be decrypted."
+            "All files in the folder were examined, without a catalog or a key. It is not known whether they belong "
+            "to a table, are all of its files, or can be decrypted."
         )
         return [*said, _NAMES]
     if report.sample < 1:
         said.append(
-            f"Of data and delete files only a random share of {report.sample:g} was checked (seed {report.seed}): "
+            f"Only a random share of {report.sample:g} of the data and delete files was checked (seed {report.seed}): "
             f"{plural(report.left_out_files, 'file')} ({size(report.left_out_bytes)}) were left out, and nothing is "
-            "known of them."
+            "known about them."
         )
     if report.resumed_files:
         said.append(
-            f"{plural(report.resumed_files, 'file')} that an earlier run had recorded in {report.resume} as right were "
+            f"{plural(report.resumed_files, 'file')} that an earlier run recorded in {report.resume} as correct were "
             "not read again. Anyone who can write there can make files pass."
         )
     if not report.all_snapshots:
@@ -249,9 +249,9 @@ def limits(report: TableReport) -> list[str]:
         )
     else:
         said.append(
-            f"The metadata that names the files is not authenticated: {report.metadata_authentication}. Who can write "
-            "to the storage may have changed which files it names."
+            f"The metadata that names the files is not authenticated: {report.metadata_authentication}. Anyone who can "
+            "write to the storage may have changed which files it names."
         )
     said.append(_NAMES)
-    said.append("It is as of the time and the metadata file named above, and of nothing later.")
+    said.append("This holds for the time and the metadata file named above, and for nothing later.")
     return said

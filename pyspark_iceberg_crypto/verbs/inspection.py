@@ -214,7 +214,7 @@ def _verdict(found: FileInspection) -> Text:
     if not found.encrypted:
         return Text("- not encrypted", "bold yellow")
     if not found.tags_checked:
-        return Text("✓ encrypted, and its structure is whole; no tag was checked", "bold green")
+        return Text("✓ encrypted, and its structure is intact; no tag was checked", "bold green")
     said = "✓ encrypted, and every tag matches its key"
     if not found.length_checked:
         said += "; it cannot be known whether blocks at its end are missing"
@@ -223,11 +223,11 @@ def _verdict(found: FileInspection) -> Text:
 
 def _verdict_of_columns(found: FileInspection) -> Text:
     if found.unknown is not None:
-        return Text("? the footer is encrypted; what its columns are is not known", "bold yellow")
+        return Text("? the footer is encrypted; its columns are not known", "bold yellow")
     if not found.encrypted:
         return Text("- a part is not encrypted: the footer, or a column", "bold yellow")
     if not found.pages_authenticated:
-        return Text("- encrypted, and not authenticated: AES-CTR", "bold yellow")
+        return Text("- encrypted but not authenticated: AES-CTR", "bold yellow")
     said = "✓ footer and columns are encrypted"
     if found.pages_checked:
         said += ", and every page is what was written"

@@ -35,7 +35,7 @@ class RotateParquetReport(Report):
 def _(found: RotateParquetReport) -> RenderableType:
     said = f"{found.files} files in {found.folders} folders have newly wrapped keys"
     if found.restored:
-        said += f"\n{found.restored} of them were unreadable, since a run was killed"
+        said += f"\n{found.restored} of them were unreadable because a run was killed"
     return Text(said)
 
 

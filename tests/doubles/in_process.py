@@ -216,7 +216,7 @@ class DoubleKms(Kms):
 
     def create_key(self, name: str, *, bits: int = 256, label: str | None = None) -> KeyInfo:
         if name in self.keys:
-            raise ConfigurationError(f"{self.address} has a key {name!r} already", "choose another")
+            raise ConfigurationError(f"{self.address} already has a key {name!r}", "choose another")
         detail = {"label": label} if label else {}
         self.keys[name] = KeyInfo(name, "enabled", f"aes{bits}", "1", 1, "2026-01-02", detail)
         return self.keys[name]

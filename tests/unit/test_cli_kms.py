@@ -187,7 +187,7 @@ def test_an_error_is_two_lines_and_code_2() -> None:
     run("create-key", *DOUBLE, "sales")
     result = run("create-key", *DOUBLE, "sales")
     assert result.exit_code == 2
-    assert result.stderr == "error: https://kms has a key 'sales' already\nhint: choose another\n"
+    assert result.stderr == "error: https://kms already has a key 'sales'\nhint: choose another\n"
     assert result.stdout == ""
 
 

@@ -247,6 +247,7 @@ def test_an_error_as_json(run: Run) -> None:
         "error": "KeyNotFoundError",
         "problem": "no key for lake.db.t",
         "hint": "create it",
+        "url": "https://github.com/iceberg-crypto/iceberg-crypto/blob/main/docs/errors.md#keynotfounderror",
     }
     assert result.stderr.startswith("error: no key for lake.db.t\nhint: create it\n")
 

@@ -190,7 +190,7 @@ def test_the_error_tells_the_files() -> None:
 
 def test_what_could_not_be_checked_is_apart_from_problems() -> None:
     shown = str(VerifyReport.of(BAD))
-    wrong, _, unchecked = shown.partition("Could not be checked, so nothing is known of them:")
+    wrong, _, unchecked = shown.partition("Could not be checked, so nothing is known about them:")
     assert "✗ data" in wrong and "statistics  s3" not in wrong
     assert "? statistics  s3://b/x.stats" in unchecked and "✗" not in unchecked
     assert "? not proved: 1 file of lake.db.t (master key 'k1') could not be checked" in str(
@@ -214,7 +214,7 @@ def test_a_folder_has_no_table() -> None:
     told = {**{k: verify_json()[k] for k in same}, "files": 3, "counts": counts}
     report = VerifyReport.of({**told, "folder": "s3://b/w", "unchecked_count": 0})
     VALIDATOR.validate(report.to_dict())
-    assert report.ok and "✓ all 2 files in s3://b/w are of encrypted formats" in str(report)
+    assert report.ok and "✓ all 2 files in s3://b/w have encrypted formats" in str(report)
     assert "authenticated" not in str(report) and "snapshot" not in str(report)
     assert "without a catalog or a key" in report.to_html()
     assert VerifyReport.of(json.loads(report.to_json())) == report
@@ -229,7 +229,7 @@ def test_a_sample_is_no_proof_of_all() -> None:
     assert "no problem in a sample of 4 files" in str(report)
     assert "sample 0.01, seed 7" in str(report)
     assert "are encrypted" not in str(report)
-    assert "396 files (1.0 GB) were left out, and nothing is known of them" in report.to_html()
+    assert "396 files (1.0 GB) were left out, and nothing is known about them" in report.to_html()
 
 
 def test_several_tables_name_depth_and_reach() -> None:
@@ -253,9 +253,7 @@ def test_several_tables_name_depth_and_reach() -> None:
 def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
     report = VerifyReport.of(verify_json(resume="s3://b/<r>", resumed_files=3))
     assert ", 3 files checked before, " in str(report)
-    said = (
-        "3 files that an earlier run had recorded in s3://b/&lt;r&gt; as right were not read again"
-    )
+    said = "3 files that an earlier run recorded in s3://b/&lt;r&gt; as correct were not read again"
     assert said in report.to_html()
     first = VerifyReport.of(verify_json(resume="s3://b/<r>"))
     assert "checked before" not in str(first) and "read again" not in first.to_html()

@@ -71,7 +71,7 @@ def test_an_encrypted_parquet_file(pare: Path) -> None:
     assert (found.aad_prefix_supplied, found.aad_prefix_stored) == (True, False)
     assert found.aad_file_unique_length == 8
     assert found.footer_length is not None and found.footer_length > 100
-    assert "its structure is whole; no tag was checked" in str(found)
+    assert "its structure is intact; no tag was checked" in str(found)
     assert str(found).startswith(f"file:{pare}\n")
 
 

@@ -164,7 +164,7 @@ def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_keystore_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "k.p12"
     path.write_bytes(b"precious")
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         Keystore.create(path, ["k1"], password_env="STORE_PASSWORD")
     assert path.read_bytes() == b"precious"
 
@@ -179,7 +179,7 @@ def test_a_keystore_that_appears_meanwhile_is_not_overwritten(
         path.write_bytes(b"precious")
 
     monkeypatch.setattr(_keytool, "generate", generate)
-    with pytest.raises(ConfigurationError, match="exists already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         Keystore.create(path, ["k1"], password_env="STORE_PASSWORD")
     assert path.read_bytes() == b"precious"
     assert list(tmp_path.iterdir()) == [path]
@@ -206,7 +206,7 @@ def test_a_failure_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         ({"keys": "k1"}, "must be a list of names"),
         ({"keys": ["k1", ""]}, "'' cannot be a key's name"),
         ({"keys": [" k1"]}, "' k1' cannot be"),
-        ({"keys": ["Orders", "orders"]}, "'Orders' and 'orders' are one name"),
+        ({"keys": ["Orders", "orders"]}, "'Orders' and 'orders' are the same name"),
         ({"keys": ["k1.v2"]}, "the name of version 2 of key 'k1'"),
         ({"keys": ["Orders.V2"]}, "the name of version 2 of key 'orders'"),
         ({"keys": ["k\n1"]}, "cannot be a key's name"),
@@ -215,7 +215,7 @@ def test_a_failure_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         ({"password_file": "p"}, "one of password_env and password_file"),
         ({"password_env": "NOT_SET"}, "environment variable NOT_SET is not set or empty"),
         ({"password_env": "SHORT"}, "environment variable SHORT, is too short"),
-        ({"password_env": "BLANKS"}, "environment variable BLANKS, has blanks around it"),
+        ({"password_env": "BLANKS"}, "environment variable BLANKS, has leading or trailing spaces"),
         ({"password_env": None, "password_file": "/no/such"}, "cannot be read from the file"),
         ({"path": "/no/such/folder/k.p12"}, "there is no folder"),
         ({"path": ""}, "path is empty"),
@@ -336,7 +336,7 @@ def test_the_first_key_makes_the_file(tmp_path: Path) -> None:
 
 def test_a_key_is_never_overwritten(store: Keystore) -> None:
     before = Path(store.path).read_bytes()
-    with pytest.raises(ConfigurationError, match="has a key 'k1' already") as caught:
+    with pytest.raises(ConfigurationError, match="already has a key 'k1'") as caught:
         store.create_key("K1")
     assert "rotate_key" in caught.value.hint
     assert Path(store.path).read_bytes() == before

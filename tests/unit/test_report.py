@@ -112,7 +112,7 @@ def test_a_plaintext_table_has_no_tag_that_was_checked() -> None:
         changes = {"ok": False, "key_id": None, "depth": depth, "counts": counts}
         page = VerifyReport.of(verify_json(**changes)).to_html()
         assert "every authentication tag" not in page and "its key" not in page
-        assert "No file is encrypted, so that there was no key and no tag to check." in page
+        assert "No file is encrypted, so there was no key and no tag to check." in page
     assert "every authentication tag" in VerifyReport.of(verify_json(depth="deep")).to_html()
 
 

@@ -65,7 +65,7 @@ def test_the_master_key(run: Command) -> None:
     assert json.loads(result.stdout) == {"ok": True, **MASTER}
 
 
-SAME = {**MASTER, "new_key_id": "k1", "old_versions": "1", "message": "nothing is newer"}
+SAME = {**MASTER, "new_key_id": "k1", "old_versions": "1", "message": "nothing to rotate to"}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_rotation_to_the_same_version_is_not_green(
 ) -> None:
     result, _ = run("lake.db.t", answer=answer)
     assert result.exit_code == code
-    assert result.stdout.strip() == f"{'!' if code else '✓'} lake.db.t: nothing is newer"
+    assert result.stdout.strip() == f"{'!' if code else '✓'} lake.db.t: nothing to rotate to"
     assert run("lake.db.t", "--output", "json", answer=answer)[0].exit_code == code
 
 

@@ -92,7 +92,7 @@ class AzureKeyVault(Kms):
         with self._client(name) as client:
             if self._exists(client, name):
                 raise ConfigurationError(
-                    f"the vault {self.vault_url} has a key {name!r} already",
+                    f"the vault {self.vault_url} already has a key {name!r}",
                     "choose another name; rotate_key adds a version to it",
                 )
             with self._typed(name, once=_LOOK):
@@ -191,7 +191,7 @@ class AzureKeyVault(Kms):
             if _origin(vault) != _origin(self.vault_url):
                 raise ConfigurationError(
                     f"the key {key_id!r} is not in the vault {self.vault_url}",
-                    "name a key of this vault, or make an AzureKeyVault of the other",
+                    "name a key of this vault, or create an AzureKeyVault for the other",
                 )
         found = _KEY_ID.fullmatch(rest)
         if not found:

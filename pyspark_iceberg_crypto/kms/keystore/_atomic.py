@@ -45,7 +45,7 @@ def _hold(target: Path) -> BinaryIO:
         try:
             handle = target.open("rb")
         except FileNotFoundError as error:
-            raise ConfigurationError(f"there is no file {target}", "make it first") from error
+            raise ConfigurationError(f"there is no file {target}", "create it first") from error
         fcntl.flock(handle, fcntl.LOCK_EX)
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle.fileno()), target.stat()):

@@ -89,7 +89,7 @@ class Keystore(_versions.VersionedKms):
         if target.exists():
             raise _exists(target)
         if not target.parent.is_dir():
-            raise ConfigurationError(f"there is no folder {target.parent}", "make it first")
+            raise ConfigurationError(f"there is no folder {target.parent}", "create it first")
         password = store._password()
         with _atomic.beside(target) as unfinished:
             for name in names:
@@ -159,7 +159,7 @@ class Keystore(_versions.VersionedKms):
         path = self._absolute()
         if not path.is_file():
             raise ConfigurationError(
-                f"there is no keystore {path}", "make one: Keystore.create(path, keys=[...], ...)"
+                f"there is no keystore {path}", "create one: Keystore.create(path, keys=[...], ...)"
             )
         require_private(path, "keystore")
         return _keytool.entries(path, self._password())
@@ -199,7 +199,7 @@ def _check_names(keys: Sequence[str]) -> list[str]:
         name = _versions.check_name(given)
         if name.lower() in seen:
             raise ConfigurationError(
-                f"{seen[name.lower()]!r} and {name!r} are one name to a PKCS12 keystore",
+                f"{seen[name.lower()]!r} and {name!r} are the same name to a PKCS12 keystore",
                 "choose names that differ by more than case",
             )
         _versions.check_name(name.lower())
@@ -209,5 +209,5 @@ def _check_names(keys: Sequence[str]) -> list[str]:
 
 def _exists(target: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{target} exists already", "choose another path; keys are never overwritten"
+        f"{target} already exists", "choose another path; keys are never overwritten"
     )

@@ -61,7 +61,7 @@ class Password:
             if any(line.strip() for line in more):
                 raise ConfigurationError(
                     f"the keystore's password file has more than one line: {path}",
-                    "write the password into it and nothing else; Spark's side refuses it otherwise",
+                    "write the password into it and nothing else; Spark refuses it otherwise",
                 )
         if not secret:
             raise missing("the keystore's", "password", where)
@@ -77,8 +77,8 @@ class Password:
             )
         if secret != secret.strip():
             raise ConfigurationError(
-                f"the keystore's password, in {where}, has blanks around it",
-                "take them away: Spark's side reads it without them",
+                f"the keystore's password, in {where}, has leading or trailing spaces",
+                "remove them: Spark reads it without them",
             )
         return found
 
@@ -124,7 +124,7 @@ def _run(*arguments: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise KmsUnavailableError(
             f"keytool did not end within {TIMEOUT} s",
-            "nothing was changed; is this machine overloaded, or the file on storage that hangs? try again",
+            "nothing was changed; is this machine overloaded, or does the file's storage hang? try again",
         ) from error
     if done.returncode == 0:
         return done.stdout

@@ -120,7 +120,7 @@ class Pkcs11(_versions.VersionedKms):
             # Spark uses no key of a token on which two have one label, and nothing was wrapped with ours yet.
             token.delete(ours)
             raise ConfigurationError(
-                f"{self._name()} has a key {label!r} that was made at the same time",
+                f"{self._name()} has a key {label!r} that was created at the same time",
                 "the new one was deleted again; list the keys, and try again if there is no such key",
             )
 

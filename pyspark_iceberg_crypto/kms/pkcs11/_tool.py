@@ -179,7 +179,7 @@ ERRORS = ErrorTable(
             "CKR",
             KmsUnavailableError,
             "check that the HSM is up and reachable; the log of its library says more",
-            "{what} failed ({said})",
+            "{what}: the token failed ({said})",
         ),
     ]
 )

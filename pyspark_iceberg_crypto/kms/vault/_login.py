@@ -100,11 +100,11 @@ def check_login(vault: Mapping[str, Any], scheme: str) -> None:
             )
         if optional and vault[optional] and login not in given:
             raise ConfigurationError(
-                f"{optional} is of no use without {login}", f"set {login}, or leave {optional} out"
+                f"{optional} has no effect without {login}", f"set {login}, or leave {optional} out"
             )
     if vault["cert_file"] and scheme == "http":
         raise ConfigurationError(
-            f"{vault['address']} is http, and a TLS certificate logs in", "use https"
+            f"{vault['address']} is http, but the login is by TLS certificate", "use https"
         )
 
 
@@ -158,7 +158,7 @@ def vault_secret(variable: str | None, file: AnyPath | None, *, projected: bool 
         raise ConfigurationError(f"{place} is not set or empty", "put the secret into it")
     if not _SENDABLE.fullmatch(found):
         raise ConfigurationError(
-            f"what {place} holds is not a secret of Vault's",
+            f"{place} does not hold a secret of Vault",
             "it must be the bare text, on one line",
         )
     return found

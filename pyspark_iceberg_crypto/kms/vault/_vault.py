@@ -91,7 +91,7 @@ ERRORS = ErrorTable(
             "LookupError TypeError ValueError",
             ConfigurationError,
             _NO_VAULT,
-            "{what}: {vault} does not answer as a Vault does",
+            "{what}: {vault} does not answer as Vault does",
         ),
         Rule(  # sealed, not initialized, throttled, or broken
             "hvac.exceptions.VaultError", KmsUnavailableError, "look at vault status, and try again"
@@ -206,7 +206,7 @@ class Vault(Kms):
         with self._transit(f"make key {name!r}") as transit:
             if name in self._names(transit):
                 raise ConfigurationError(
-                    f"{self} has a key {name!r} already",
+                    f"{self} already has a key {name!r}",
                     "choose another name; describe_key shows what this one is",
                 )
             transit.create_key(name, key_type=key_type, mount_point=self.transit_mount)
@@ -281,7 +281,7 @@ class Vault(Kms):
     def _refuse_redirect(self, answer: Any, **_: Any) -> None:
         if 300 <= answer.status_code < 400:
             raise ConfigurationError(
-                f"{self} sends on to another address (HTTP {answer.status_code}), where the login will not go",
+                f"{self} redirects to another address (HTTP {answer.status_code}), where the login is not sent",
                 "give the address of the active Vault server as address; or is it a proxy that answers?",
             )
 
@@ -302,7 +302,7 @@ class Vault(Kms):
             if "no handler for route" in str(error):
                 raise
             raise KeyNotFoundError(
-                f"{self} has no key {name!r}", f"make it: create_key({name!r})"
+                f"{self} has no key {name!r}", f"create it: create_key({name!r})"
             ) from error
         return _key_info(data)
 

@@ -151,7 +151,10 @@ def test_another_sessions_provider_reads_nothing(
         provider = clerk.conf.get("orc.key.provider")
         clerk.conf.set("orc.key.provider", own.conf.get("orc.key.provider"))
         try:
-            with pytest.raises(ConfigurationError, match="other settings in this"), typed_errors():
+            with (
+                pytest.raises(ConfigurationError, match="different settings in this"),
+                typed_errors(),
+            ):
                 clerk.read.orc(f"{tmp_path}/t").collect()
         finally:
             clerk.conf.set("orc.key.provider", provider)
@@ -298,7 +301,7 @@ def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
 
     (step,) = steps(own)
     assert step.status.value == "warning"
-    assert "AES-CTR: nobody notices" in step.detail
+    assert "AES-CTR: changes to data go unnoticed" in step.detail
     assert not steps(spark)
     (step,) = steps(session(spark, world, OrcKeys(columns={"ssn": "k9"})))
     assert step.status.value == "failed"

@@ -212,11 +212,11 @@ def test_options_that_do_nothing_are_refused(
     people.write.parquet(f"{tmp_path}/t")
     before = files(tmp_path)
     capitals = {"Parquet.Encryption.Footer.Key": "k2"}
-    with pytest.raises(ConfigurationError, match=r"Footer\.Key of .* case counts"), typed_errors():
+    with pytest.raises(ConfigurationError, match=r"Footer\.Key of .* case matters"), typed_errors():
         people.write.options(**capitals).mode("overwrite").parquet(f"{tmp_path}/t")
     assert files(tmp_path) == before
     name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
-    with pytest.raises(ConfigurationError, match="case counts"), typed_errors():
+    with pytest.raises(ConfigurationError, match="case matters"), typed_errors():
         own.sql(f"CREATE TABLE {name} (ssn STRING) USING parquet OPTIONS (PARQUET.CRYPTO.X 'y')")
     writer = people.write.option("path", f"{tmp_path}/s").options(**KEYS.options())
     writer.saveAsTable(name)
@@ -408,7 +408,7 @@ def test_pages_of_folders(
     assert verify_folder(own, str(folder)).ok, "by the first bytes nothing is wrong"
     (problem,) = verify_folder(own, str(folder), deep=True).problems
     assert (problem.code, problem.path.endswith(file.name)) == ("tampered", True)
-    assert "column ssn in row group 0 does not open with" in problem.problem
+    assert "column ssn in row group 0 fails authentication with" in problem.problem
 
 
 @pytest.mark.nightly
@@ -505,5 +505,5 @@ def test_keys_are_rotated(
     assert rotate_parquet_keys(own, str(folder)).restored == 1
     assert own.read.parquet(str(folder)).count() == 20
     people.write.parquet(f"{tmp_path}/inside")
-    with pytest.raises(NotSupportedError, match="wrapped keys in itself"):
+    with pytest.raises(NotSupportedError, match="wrapped keys in the file itself"):
         rotate_parquet_keys(own, f"{tmp_path}/inside")

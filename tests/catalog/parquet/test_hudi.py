@@ -184,7 +184,7 @@ def test_sql(seen: dict[str, Any]) -> None:
         "overwriting": "PlaintextFoundError: .*table.type=MERGE_ON_READ \\(options\\)",
         "bootstrap": "PlaintextFoundError: .*hoodie.datasource.write.operation=bootstrap",
         "footer": "PlaintextFoundError: .*the largest record key, in plaintext footers",
-        "keys beside": "NotSupportedError: .*Hudi does not move or clean files of keys",
+        "keys beside": "NotSupportedError: .*Hudi neither moves nor cleans key files",
     }.items(),
 )
 def test_refused(seen: dict[str, Any], what: str, told: str) -> None:
@@ -199,7 +199,7 @@ def test_refused(seen: dict[str, Any], what: str, told: str) -> None:
         "as select": "type=mor",
         "session": "hoodie.metadata.enable=true \\(this session\\)",
         "index": "column statistics in a metadata table",
-        "procedure": "what nobody knows of such a statement",
+        "procedure": "what such a statement writes, which is not known",
     }.items(),
 )
 def test_refused_in_sql(seen: dict[str, Any], what: str, told: str) -> None:

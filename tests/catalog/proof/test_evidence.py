@@ -98,5 +98,5 @@ def test_a_report_with_a_problem_is_raised(hadoop: Lake) -> None:
         SCHEMA.validate(report.to_dict())
         assert report.exit_code == 1
         assert "plain" in report.to_html()
-        with pytest.raises(VerificationFailedError, match="is not verified"):
+        with pytest.raises(VerificationFailedError, match="failed verification"):
             report.raise_for_problems()

@@ -99,7 +99,7 @@ def test_a_stock_commit_is_named_and_can_be_signed(pointer: Lake) -> None:
     assert offered(asked) == hint
     genuine = Path(path).read_bytes()
     edit(Path(path), drop_snapshots)
-    pointer.refused(hint, "is not the file that was looked at", sha256)
+    pointer.refused(hint, "is not the file that was reviewed", sha256)
     change(Path(path), genuine)
     pointer.sql(hint)
     assert pointer.ids(table) == [1, 2]
@@ -144,5 +144,6 @@ def test_rest_and_hive_refuse_the_property(spark: SparkSession, world: World) ->
         lake = Lake(spark, world, kind, f"enc_{kind}")
         other = lake.with_options({"encryption.metadata-authentication": "require"})
         other.refused(
-            f"SHOW TABLES IN {other.catalog}.{other.namespace}", "is not one that this is"
+            f"SHOW TABLES IN {other.catalog}.{other.namespace}",
+            "this is not meant for catalog class",
         )

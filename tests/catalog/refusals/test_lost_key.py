@@ -34,7 +34,7 @@ def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
     lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"DELETE FROM {lake.table()} WHERE id = 1")
     neighbour = lake.insert(lake.create("neighbour"), [3])
-    lake.refused(call(lake), lake.table().split(".", 1)[1], "its key can be had", "PURGE")
+    lake.refused(call(lake), lake.table().split(".", 1)[1], "its key is available", "PURGE")
     kept = everything_below(lake.folder / "neighbour")
     own = [path for path in everything_below(lake.folder / "t") if path.suffix != ".crc"]
     with without_key(lake, tmp_path) as stranger:
@@ -98,9 +98,9 @@ def test_drop_takes_no_key(lake: Lake, tmp_path: Path) -> None:
 def test_the_session_catalog_has_the_procedure(hive: Lake) -> None:
     hive.insert(hive.create(), [1])
     statement = f"CALL spark_catalog.system.purge_without_key('{hive.namespace}.t')"
-    hive.refused(statement, f"{hive.namespace}.t", "its key can be had")
+    hive.refused(statement, f"{hive.namespace}.t", "its key is available")
     other = f"CALL spark_catalog.system.purge_without_key('{hive.table()}')"
-    hive.refused(other, "is of catalog enc_hive")
+    hive.refused(other, "belongs to catalog enc_hive")
 
 
 def test_a_write_that_fails_leaves_no_file(lake: Lake, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_life(lake: Lake, name: str, how: str) -> None:
         for given in ({"dry_run": True}, {}):
             done = do("encrypt_table", key_id="k1", **given)
             assert done["table"] == full and done["committed"] is not bool(given), done
-        with pytest.raises(Exception, match="encrypted already") as caught:
+        with pytest.raises(Exception, match="already encrypted") as caught:
             do("encrypt_table", key_id="k1")
         assert full in str(caught.value)
         paste(lake, str(caught.value))
@@ -181,7 +181,7 @@ def test_what_sql_alone_has(lake: Lake) -> None:
     for verb, given in (
         ("authenticate_metadata", {"metadata_file": "none", "metadata_sha256": "0"}),
         ("add_files", {"source_table": "none.none"}),
-        ("purge_without_key", {}),  # its key can be had
+        ("purge_without_key", {}),  # its key is available
     ):
         with pytest.raises(Exception, match="hint:") as caught:
             do(verb, **given)

@@ -127,7 +127,9 @@ def test_what_is_lost_of_the_log_is_copied_again(hadoop: Lake) -> None:
     with changed({second: text.replace('"layout":1', '"layout":9').encode()}):
         refused(hadoop, second.name, "another version")
     with changed({second: text.replace('"k1"', '"k2"').encode()}):
-        refused(hadoop, "with key 'k2' has begun", "do not use a key because it is named there")
+        refused(
+            hadoop, "with key 'k2' has begun", "do not use a key just because it is named there"
+        )
     whole = body[third].read_bytes()
     with changed({body[third]: whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]}):
         assert left(hadoop) == 2
@@ -204,7 +206,7 @@ def test_rows_are_compared_when_they_are_copied(hadoop: Lake) -> None:
     thread.start()
     try:
         with changed({first: first.read_bytes()}):
-            refused(hadoop, "its encrypted copy has other rows", first.name)
+            refused(hadoop, "its encrypted copy has different rows", first.name)
     finally:
         done.set()
         thread.join()

@@ -242,9 +242,9 @@ def test_operations_by_name(lake: Lake) -> None:
         ("reencrypt_table", '{"options": {"a": {}}}', "options of reencrypt_table is not MAP"),
         ("purge_plaintext", '{"folders": [{}]}', "folders of purge_plaintext is not ARRAY"),
         ("encrypt_table", '{"max_bytes": 1.5}', "max_bytes of encrypt_table is not BIGINT"),
-        ("examine_tables", "{}", "SQL does not reach examine_tables"),
-        ("verify_catalog", '{"name": "stock_hadoop"}', "is of catalog stock_hadoop"),
-        ("key_versions_in_use", '{"name": "stock_hadoop"}', "is of catalog stock_hadoop"),
+        ("examine_tables", "{}", "examine_tables cannot be called from SQL"),
+        ("verify_catalog", '{"name": "stock_hadoop"}', "belongs to catalog stock_hadoop"),
+        ("key_versions_in_use", '{"name": "stock_hadoop"}', "belongs to catalog stock_hadoop"),
         ("rotate_kek", json.dumps({"table": table}), "does not exist"),
     ):
         lake.refused(operation.format(name, arguments), *words)

@@ -59,7 +59,7 @@ def test_encrypt_table(lake: Lake) -> None:
     table = table_of_three(lake, None)
     with lake.configured("spark.iceberg-crypto.encrypt.files-per-group", "1"):
         [done], [error] = at_once(lambda: encrypt_table(lake.spark, table, "k1"))
-    assert done.committed and "is encrypted already, with key 'k1'" in str(error)
+    assert done.committed and "is already encrypted, with key 'k1'" in str(error)
     lake.sql(f"REFRESH TABLE {table}")
     assert lake.ids(table) == [0, 1, 2]
     with verify_table(lake.spark, table, deep=True) as report:

@@ -259,7 +259,7 @@ def test_untrusted_certificate(
 def test_something_else_answers(bench: Bench) -> None:
     """A portal, or a wrong endpoint."""
     bench.proxy.mode = ("status", 200, {}, "<html>Please log in</html>")
-    assert "not one of AWS KMS" in bench.fails(errors.KmsUnavailableError).message
+    assert "did not come from AWS KMS" in bench.fails(errors.KmsUnavailableError).message
     for body in ("{}", ""):
         bench.proxy.mode = ("status", 200, {}, body)
         assert "not as AWS KMS does" in bench.fails(errors.ConfigurationError).message

@@ -309,7 +309,7 @@ class TestErrors:
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("IDENTITY_HEADER", "only-for-tests-header\n")
         caplog.set_level(logging.DEBUG)
-        with pytest.raises(LoginFailedError, match="cannot be a header's value") as raised:
+        with pytest.raises(LoginFailedError, match="is not a valid header value") as raised:
             kms.describe_key("sales")
         problem(raised, "line break")
         assert "only-for-tests" not in "".join(traceback.format_exception(raised.value))

@@ -163,7 +163,9 @@ def test_a_key_that_was_made_again_is_another(kms: Subject) -> None:
     assert kms.backend.delete is not None
     kms.backend.delete(key)
     kms.admin.create_key(key)
-    kms.refused(BadWrappedKeyError, lambda: client.unwrap(blob, key), key, "deleted and made again")
+    kms.refused(
+        BadWrappedKeyError, lambda: client.unwrap(blob, key), key, "deleted and created again"
+    )
     assert client.unwrap(client.wrap(KEY, key), key) == KEY
 
 

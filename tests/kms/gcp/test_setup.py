@@ -282,7 +282,7 @@ def test_tokens_that_no_header_holds(kms: GcpKms, double: GcpKmsDouble, tmp_path
     """requests' error shows them."""
     double.login.after = "\n"
     external = double.login.external_account(tmp_path / "external.json", double.url)
-    with pytest.raises(LoginFailedError, match="cannot be a header's value") as raised:
+    with pytest.raises(LoginFailedError, match="is not a valid header value") as raised:
         replace(kms, credentials_file=external).describe_key(KEY)
     assert double.login.tokens
     shown = "".join(traceback.format_exception(raised.value))

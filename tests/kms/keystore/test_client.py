@@ -111,7 +111,7 @@ def test_a_password_that_java_does_not_take(
         ConfigurationError,
         lambda: jvm.client(properties),
         str(secret),
-        "characters that no PKCS12 keystore of Java's takes",
+        "characters that no PKCS12 keystore of Java accepts",
         secrets=[password],
     )
 

@@ -192,7 +192,7 @@ def test_a_key_of_another_kind(make: Make) -> None:
 
 def test_two_keys_of_one_label(make: Make) -> None:
     client = make(token_label="twice")
-    refused(ConfigurationError, lambda: client.wrap(KEK, "k1"), "token 'twice'", "one label")
+    refused(ConfigurationError, lambda: client.wrap(KEK, "k1"), "token 'twice'", "the same label")
 
 
 def test_the_name_of_a_version_is_no_key_id(make: Make) -> None:

@@ -220,7 +220,7 @@ def test_a_library_that_shows_no_slots(
     wrapped = client.wrap(KEK, "k1")
     log_out()
     faulty.set("no-slots")
-    refused(KmsUnavailableError, lambda: client.unwrap(wrapped, "k1"), "'k1'", "has gone")
+    refused(KmsUnavailableError, lambda: client.unwrap(wrapped, "k1"), "'k1'", "the token is gone")
     new = make(token_label="unknown")
     refused(KmsUnavailableError, lambda: new.unwrap(wrapped, "k1"), "'k1'", "no token at all")
     faulty.pass_all()

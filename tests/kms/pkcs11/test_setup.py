@@ -120,7 +120,7 @@ def test_the_value_of_a_readable_key_is_not_told(hsm: SoftHsm) -> None:
 
 
 def test_a_key_is_never_overwritten_or_doubled(hsm: SoftHsm) -> None:
-    with pytest.raises(ConfigurationError, match="has a key 'k1' already") as caught:
+    with pytest.raises(ConfigurationError, match="already has a key 'k1'") as caught:
         token(hsm, "stocked").create_key("k1")
     assert "rotate_key" in caught.value.hint
     assert hsm.tool("stocked", "--list-objects").count("label:      k1\n") == 1
@@ -136,7 +136,7 @@ def test_a_key_made_at_the_same_time_stays_the_only_one(
         generate(self, label, bits, key_id)
 
     monkeypatch.setattr(_pkcs11_tool.Token, "generate", race)
-    with pytest.raises(ConfigurationError, match="made at the same time"):
+    with pytest.raises(ConfigurationError, match="created at the same time"):
         token(hsm, "more").create_key("raced")
     assert hsm.tool("more", "--list-objects").count("label:      raced\n") == 1
 

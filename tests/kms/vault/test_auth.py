@@ -158,7 +158,7 @@ def test_login_that_a_maintenance_page_answers(
     proxy.only, proxy.mode = "/login", ("status", 200, {}, PAGE)
     with pytest.raises(ConfigurationError) as raised:
         client.wrap(DEK, key)
-    explained(raised.value, ["does not answer as a Vault does", f"'{key}'"], ["html"])
+    explained(raised.value, ["does not answer as Vault does", f"'{key}'"], ["html"])
     proxy.mode = "pass"
     client.wrap(DEK, key)
 
@@ -242,7 +242,7 @@ def test_certificate_files_that_hold_none(jvm: Jvm, private: VaultServer, tmp_pa
         explained(raised.value, ["'k'"], ["PRIVATE KEY", "BEGIN"])
         return str(raised.value)
 
-    assert "has not the private key of the certificate" in words(
+    assert "does not have the private key of the certificate" in words(
         ClientCertificate(good.file, other.key_file)
     )
     other.file.chmod(0o600)

@@ -200,7 +200,7 @@ def test_token_is_not_sent_on_to_another_page(at: VaultWorld, client: Client) ->
         at.proxy.mode = ("status", 307, {"Location": f"{other.url}{path}"}, "")
         with pytest.raises(ConfigurationError) as raised:
             client.unwrap(blob, at.key)
-        problem(raised, at.key, "does not answer as a Vault does")
+        problem(raised, at.key, "does not answer as Vault does")
     assert other.requests == []
 
 
@@ -218,7 +218,7 @@ def test_token_is_not_sent_on_from_https_to_http(
     secure.mode = ("status", 307, {"Location": f"{plain.url}/v1/transit/decrypt/{at.key}"}, "")
     with pytest.raises(ConfigurationError) as raised:
         client.unwrap(blob, at.key)
-    problem(raised, at.key, "does not answer as a Vault does")
+    problem(raised, at.key, "does not answer as Vault does")
     assert plain.requests == []
 
 
@@ -237,7 +237,7 @@ def test_token_is_not_sent_on_to_another_host_by_http(
     for asked in (client, at.jvm.client(login, raw=True)):
         with pytest.raises(ConfigurationError) as raised:
             asked.unwrap(blob, at.key)
-        problem(raised, at.key, "sends on to 192.0.2.2 by http", "allow-http")
+        problem(raised, at.key, "redirects to 192.0.2.2 over http", "allow-http")
 
 
 def test_http_to_another_host_when_that_is_allowed(at: VaultWorld, login: dict[str, str]) -> None:
@@ -248,7 +248,7 @@ def test_http_to_another_host_when_that_is_allowed(at: VaultWorld, login: dict[s
     location = f"http://active.vault.test:{at.vault.port}/v1/transit/decrypt/{at.key}"
     at.proxy.mode = ("status", 307, {"Location": location}, "")
     assert allowed.unwrap(blob, at.key) == DEK
-    with pytest.raises(ConfigurationError, match=r"sends on to active\.vault\.test by http"):
+    with pytest.raises(ConfigurationError, match=r"redirects to active\.vault\.test over http"):
         strict.unwrap(blob, at.key)
 
 
@@ -295,7 +295,7 @@ def test_http_where_vault_speaks_tls(
     client = at.jvm.client({**login, f"{PREFIX}address": address}, raw=True)
     with pytest.raises(ConfigurationError) as raised:
         client.wrap(DEK, at.key)
-    problem(raised, at.key, "does not answer as a Vault does", "http where https should be")
+    problem(raised, at.key, "does not answer as Vault does", "http where https should be")
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_http_where_vault_speaks_tls(
             {"token-file": None, "kubernetes-role": "r", "kubernetes-mount": "../x"},
             "kubernetes-mount is not a path",
         ),
-        ({"jwt-mount": "team"}, "jwt-mount is set, and the login is not by JWT"),
+        ({"jwt-mount": "team"}, "jwt-mount is set, but the login is not by JWT"),
         ({"token-file": None, "jwt-role": "r"}, "jwt-env nor"),
         ({"token-file": None, "jwt-file": "f"}, "jwt-role is missing"),
         ({"token-file": None, "jwt-role": "r", "jwt-file": "f", "jwt-env": "E"}, "are both set"),
@@ -343,7 +343,7 @@ def test_http_where_vault_speaks_tls(
                 "cert-file": "f",
                 "cert-key-file": "f",
             },
-            "a TLS certificate logs in",
+            "the login is by TLS certificate",
         ),
         ({"jwt": "secret"}, "would show a secret"),
         ({"cert-key": "secret"}, "would show a secret"),

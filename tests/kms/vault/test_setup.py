@@ -91,8 +91,8 @@ def test_all_properties(tmp_path: Path) -> None:
         ({"token_env": None, "jwt_role": "r"}, "needs one of jwt_env and jwt_file"),
         ({"jwt_file": "f"}, "another login needs none"),
         ({"token_env": None, "cert_file": "f"}, "cert_file needs cert_key_file"),
-        ({"cert_role": "r"}, "cert_role is of no use without cert_file"),
-        ({"kubernetes_token_file": "f"}, "kubernetes_token_file is of no use without"),
+        ({"cert_role": "r"}, "cert_role has no effect without cert_file"),
+        ({"kubernetes_token_file": "f"}, "kubernetes_token_file has no effect without"),
         (
             {
                 "address": "http://127.0.0.1:1",
@@ -100,7 +100,7 @@ def test_all_properties(tmp_path: Path) -> None:
                 "cert_file": "f",
                 "cert_key_file": "f",
             },
-            "a TLS certificate logs in",
+            "the login is by TLS certificate",
         ),
         ({"token_env": None, "role_id": "r"}, "needs one of secret_id_env and secret_id_file"),
         ({"secret_id_file": "f"}, "another login needs none"),
@@ -256,7 +256,7 @@ def test_the_token_goes_nowhere_else(
         for attempt in attempts:
             with pytest.raises(ConfigurationError) as raised:
                 attempt()
-            told(raised, f"sends on to another address (HTTP {status})")
+            told(raised, f"redirects to another address (HTTP {status})")
     assert other.requests == []
 
 

@@ -1,6 +1,10 @@
 package io.icebergcrypto;
 
-/** The KMS, or its file, may not be used by this user: a wrong password, token or permission. */
+/**
+ * The KMS, or its file, may not be used by this user: a wrong password, token or permission.
+ *
+ * <p>See docs/errors.md#accessdeniederror.
+ */
 public class AccessDeniedException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 

@@ -3,6 +3,8 @@ package io.icebergcrypto;
 /**
  * A wrapped key is not one that this master key wrapped: changed, of another key, or of another
  * KMS.
+ *
+ * <p>See docs/errors.md#badwrappedkeyerror.
  */
 public class BadWrappedKeyException extends TamperedException {
   private static final long serialVersionUID = 1L;

@@ -13,6 +13,8 @@ import java.util.stream.Stream;
 /**
  * The call was cancelled: its Spark jobs, or the thread that runs it. It ends, whatever it was
  * doing: a cancel is not a lost race, which is tried again, and not a finding about a file.
+ *
+ * <p>See docs/errors.md#cancellederror.
  */
 public final class CancelledException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
@@ -26,8 +28,8 @@ public final class CancelledException extends IcebergCryptoException {
   private CancelledException(String reason, Throwable cause) {
     super(
         "the call was cancelled: " + reason,
-        "It did nothing after that. Call it again: it continues, or starts again, or says that it"
-            + " was done before.",
+        "Nothing was done after that. Call it again: it continues, starts over, or reports that it"
+            + " was already done.",
         cause);
   }
 

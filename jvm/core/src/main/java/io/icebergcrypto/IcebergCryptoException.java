@@ -11,6 +11,8 @@ import org.apache.iceberg.exceptions.CleanableFailure;
  *
  * <p>It does not change: threads that wait for one answer of a KMS share its error, and each adds
  * to a copy.
+ *
+ * <p>See docs/errors.md#icebergcryptoerror.
  */
 public class IcebergCryptoException extends RuntimeException
     implements CleanableFailure, Cloneable {

@@ -1,6 +1,10 @@
 package io.icebergcrypto;
 
-/** A property of a catalog or of a table has a value that cannot be used. */
+/**
+ * A property of a catalog or of a table has a value that cannot be used.
+ *
+ * <p>See docs/errors.md#configurationerror.
+ */
 public class InvalidConfigurationException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 

@@ -1,6 +1,10 @@
 package io.icebergcrypto;
 
-/** The KMS has the key, and its state forbids its use: disabled, expired or about to be deleted. */
+/**
+ * The KMS has the key, and its state forbids its use: disabled, expired or about to be deleted.
+ *
+ * <p>See docs/errors.md#keydisablederror.
+ */
 public class KeyDisabledException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 

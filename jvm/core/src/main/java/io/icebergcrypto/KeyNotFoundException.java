@@ -1,6 +1,10 @@
 package io.icebergcrypto;
 
-/** The KMS has no key of this id. */
+/**
+ * The KMS has no key of this id.
+ *
+ * <p>See docs/errors.md#keynotfounderror.
+ */
 public class KeyNotFoundException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 

@@ -3,6 +3,8 @@ package io.icebergcrypto;
 /**
  * The KMS did not answer, not in time, or not now (overloaded, sealed). The one error that is
  * transient: the same call may work later, and only this error is tried again.
+ *
+ * <p>See docs/errors.md#kmsunavailableerror.
  */
 public class KmsUnavailableException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;

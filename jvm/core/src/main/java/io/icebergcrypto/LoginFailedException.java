@@ -1,6 +1,10 @@
 package io.icebergcrypto;
 
-/** The KMS refused the login: a token, credential, pin or password is wrong, missing or expired. */
+/**
+ * The KMS refused the login: a token, credential, pin or password is wrong, missing or expired.
+ *
+ * <p>See docs/errors.md#loginfailederror.
+ */
 public class LoginFailedException extends AccessDeniedException {
   private static final long serialVersionUID = 1L;
 

@@ -1,6 +1,10 @@
 package io.icebergcrypto;
 
-/** A table has no keys, as it is not encrypted and, as far as its metadata shows, never was. */
+/**
+ * A table has no keys, as it is not encrypted and, as far as its metadata shows, never was.
+ *
+ * <p>See docs/errors.md#notencryptederror.
+ */
 public class NotEncryptedException extends NotSupportedException {
   private static final long serialVersionUID = 1L;
 

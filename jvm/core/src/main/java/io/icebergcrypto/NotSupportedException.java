@@ -1,6 +1,10 @@
 package io.icebergcrypto;
 
-/** An operation that cannot be done on an encrypted table, or not in this version. */
+/**
+ * An operation that cannot be done on an encrypted table, or not in this version.
+ *
+ * <p>See docs/errors.md#notsupportederror.
+ */
 public class NotSupportedException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 

@@ -1,6 +1,10 @@
 package io.icebergcrypto;
 
-/** A file of an encrypted table is not encrypted. */
+/**
+ * A file of an encrypted table is not encrypted.
+ *
+ * <p>See docs/errors.md#plaintextfounderror.
+ */
 public class PlaintextException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 

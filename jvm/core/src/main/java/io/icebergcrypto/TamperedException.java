@@ -1,6 +1,10 @@
 package io.icebergcrypto;
 
-/** Bytes are not what was written: an authentication tag, a length or a header is wrong. */
+/**
+ * Bytes are not what was written: an authentication tag, a length or a header is wrong.
+ *
+ * <p>See docs/errors.md#tamperederror.
+ */
 public class TamperedException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 

@@ -45,7 +45,7 @@ final class CancelledExceptionTest {
       assertThatThrownBy(() -> CancelledException.rethrow(new RuntimeException("aborted", cancel)))
           .isInstanceOf(CancelledException.class)
           .hasMessageContaining(cancel.toString())
-          .hasMessageContaining("hint: It did nothing after that. Call it again");
+          .hasMessageContaining("hint: Nothing was done after that. Call it again");
     }
 
     for (Exception other :

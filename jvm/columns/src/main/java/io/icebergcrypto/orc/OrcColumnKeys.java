@@ -127,7 +127,8 @@ public final class OrcColumnKeys {
     OrcSettings settings = new OrcSettings(hadoop);
     if (settings.concernKeys() && !settings.plaintextWrites()) {
       throw new NotSupportedException(
-          String.format("ORC files of %s would be plaintext: Hive's own writer makes them", target),
+          String.format(
+              "ORC files of %s would be plaintext: Hive's own writer writes them", target),
           String.format(
               "Have Spark write them: with spark.sql.orc.impl=native and"
                   + " spark.sql.hive.convertMetastoreOrc=true, or into a table created with USING"
@@ -180,7 +181,7 @@ public final class OrcColumnKeys {
               target,
               e.getMessage()),
           OrcSettings.SYNTAX
-              + " Case counts. A column that the table is partitioned by is not in its files: its"
+              + " Case matters. A column that the table is partitioned by is not in its files: its"
               + " values are in the names of folders, in plaintext. Nothing was written.",
           e);
     }
@@ -188,7 +189,7 @@ public final class OrcColumnKeys {
     for (String name : schema.getFieldNames()) {
       if (name.matches("[0-9]+")) {
         throw new InvalidConfigurationException(
-            String.format("Column '%s' of %s has a number for a name", name, target),
+            String.format("Column '%s' of %s has a number as its name", name, target),
             String.format(
                 "ORC would take it for the number of another column in %s: rename it.",
                 OrcSettings.ENCRYPT));
@@ -255,9 +256,9 @@ public final class OrcColumnKeys {
     } catch (RuntimeException e) { // numbers and dates among a mask's parameters, too
       throw new InvalidConfigurationException(
           String.format(
-              "Mask '%s' of column '%s' cannot be made: %s",
+              "Mask '%s' of column '%s' cannot be created: %s",
               mask, type.getFullFieldName(), e.getMessage()),
-          "There are nullify, redact, sha256 and " + RedactAny.NAME + ".",
+          "Use nullify, redact, sha256 or " + RedactAny.NAME + ".",
           e);
     }
 

@@ -46,9 +46,9 @@ public final class OrcDoctor {
     if (!settings.encrypt().isEmpty()) {
       found.add(
           ParquetDoctor.warning(
-              "ORC encrypts with AES-CTR: nobody notices when data is changed",
-              "ORC has nothing else. Where it matters, write Parquet files with keys for columns,"
-                  + " or encrypted Iceberg tables."));
+              "ORC encrypts with AES-CTR: changes to data go unnoticed",
+              "ORC offers nothing else. Where it matters, write Parquet files with keys for"
+                  + " columns, or encrypted Iceberg tables."));
     }
 
     if (settings.plaintextWrites()) {

@@ -78,11 +78,12 @@ public final class OrcKeyProvider implements KeyProvider {
     if (!settings.scope().equals(scope)) {
       throw new InvalidConfigurationException(
           String.format(
-              "%s=%s has other settings in this JVM: those of the session that used it first",
+              "%s=%s already has different settings in this JVM, from the session that used it"
+                  + " first",
               OrcSettings.PROVIDER, settings.provider()),
           String.format(
               "ORC keeps one key provider for each name. Set %s=%s-%s for this session: any text"
-                  + " after the dash makes it another one.",
+                  + " after the dash makes it a different provider.",
               OrcSettings.PROVIDER, NAME, settings.scope().substring(0, 12)));
     }
   }
@@ -147,7 +148,7 @@ public final class OrcKeyProvider implements KeyProvider {
     if (opened.length != of.keyLength()) {
       throw new IcebergCryptoException(
           String.format(
-              "A key that key '%s' has wrapped has %d bytes, and its ORC file says %s",
+              "A key wrapped by key '%s' has %d bytes, but its ORC file says %s",
               key.getKeyName(), opened.length, of),
           "The file's footer was damaged or forged, or another program wrote it.");
     }

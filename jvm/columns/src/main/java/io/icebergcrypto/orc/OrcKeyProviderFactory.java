@@ -29,7 +29,7 @@ public final class OrcKeyProviderFactory implements KeyProvider.Factory {
     if (kind.toLowerCase(Locale.ROOT).startsWith("iceberg")) {
       throw new InvalidConfigurationException(
           String.format("%s=%s is not a key provider", OrcSettings.PROVIDER, kind),
-          "Did you mean " + OrcKeyProvider.NAME + "? Case counts.");
+          "Did you mean " + OrcKeyProvider.NAME + "? Case matters.");
     }
 
     return null;

@@ -206,7 +206,7 @@ public final class OrcProtection {
     return new IcebergCryptoException(
         String.format("Cannot read %s: %s", location, Causes.innermostMessage(ofStorage)),
         "This says nothing about the file. Check that the storage is up and that Hadoop's settings"
-            + " allow reading this file: ORC reads by Hadoop's file systems.",
+            + " allow reading this file: ORC reads through Hadoop's file systems.",
         ofStorage);
   }
 

@@ -46,9 +46,9 @@ final class OrcSettings {
 
   /** What to write for {@link #ENCRYPT}. */
   static final String SYNTAX =
-      "Write a key's id, a colon, and the columns that it is for, with commas between them; between"
-          + " keys is a semicolon. What is not made of letters, digits and underscores stands in"
-          + " back quotes: `arn:aws:kms`:ssn,address.street.";
+      "Write a key id, a colon, and its columns separated by commas; separate keys by semicolons."
+          + " Put names with anything but letters, digits and underscores in backquotes:"
+          + " `arn:aws:kms`:ssn,address.street.";
 
   private static final String QUOTED = "`(?:[^`]++|``)++`(?!`)";
 
@@ -213,8 +213,8 @@ final class OrcSettings {
           String.format(
               "%s would be encrypted with AES-CTR, which authenticates nothing, and %s is true",
               target, REQUIRE_INTEGRITY),
-          "ORC has nothing else. Write Parquet files with keys for columns, or an encrypted Iceberg"
-              + " table.");
+          "ORC offers nothing else. Write Parquet files with keys for columns, or an encrypted"
+              + " Iceberg table.");
     }
   }
 

@@ -38,8 +38,8 @@ record ColumnKeys(Map<String, String> keyIds) {
       if (parts.length != 2 || parts[0].isBlank()) {
         throw new InvalidConfigurationException(
             String.format("Property %s has '%s', which is not key:column,column", PROPERTY, entry),
-            "Write a key's id, a colon, and the columns that it is for, with commas between them;"
-                + " between keys is a semicolon. A colon within a key's id is %3A.");
+            "Write a key id, a colon, and its columns separated by commas; separate keys by"
+                + " semicolons. Write a colon within a key id as %3A.");
       }
 
       for (String column : parts[1].split(",", -1)) {
@@ -130,8 +130,8 @@ record ColumnKeys(Map<String, String> keyIds) {
             String.format(
                 "Column '%s' cannot have a key: %s cannot express its name",
                 String.join(".", path), PROPERTY),
-            "Rename it: names with dots, commas, colons and semicolons, or white space at an end,"
-                + " cannot be written there. A uniform key encrypts every column.");
+            "Rename it: names with dots, commas, colons, semicolons, or leading or trailing white"
+                + " space cannot be written there. A uniform key encrypts every column.");
       }
     }
 
@@ -145,7 +145,7 @@ record ColumnKeys(Map<String, String> keyIds) {
     String similar =
         columns.stream()
             .filter(column -> column.equalsIgnoreCase(name))
-            .map(column -> " Did you mean '" + column + "'? Case counts.")
+            .map(column -> " Did you mean '" + column + "'? Case matters.")
             .findFirst()
             .orElse("");
     return new InvalidConfigurationException(

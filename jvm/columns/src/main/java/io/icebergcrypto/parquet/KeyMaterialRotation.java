@@ -112,7 +112,8 @@ public final class KeyMaterialRotation {
     if (!names.contains(TEMPORARY + name + SUFFIX)) {
       throw new NotSupportedException(
           String.format(
-              "%s has its wrapped keys in itself, or is plaintext", new Path(folder, name)),
+              "%s keeps its wrapped keys in the file itself, or is plaintext",
+              new Path(folder, name)),
           "Only keys in files beside the Parquet files can be rotated (key_material_beside, "
               + KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME
               + "=false). Rewrite the file. No key was rotated.");

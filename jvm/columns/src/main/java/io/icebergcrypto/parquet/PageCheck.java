@@ -136,8 +136,8 @@ public final class PageCheck {
       String location, String problem, Exception cause) {
     return new IcebergCryptoException(
         String.format("%s could not be checked: %s", location, problem),
-        "A library may be missing, another program or a later version have written the file, or it"
-            + " was cut off: read it with the program that wrote it, and compare its length with"
+        "A library may be missing, another program or a later version may have written the file, or"
+            + " it was cut off: read it with the program that wrote it, and compare its length with"
             + " that of a backup.",
         cause);
   }

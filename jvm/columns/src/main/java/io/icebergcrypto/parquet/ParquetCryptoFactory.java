@@ -119,8 +119,8 @@ public final class ParquetCryptoFactory
       default ->
           throw new NotSupportedException(
               String.format(
-                  "%s is about to write %s, which would have keys for columns; what %s keeps of"
-                      + " their values elsewhere is plaintext",
+                  "%s is about to write %s, which would have column keys; their values that %s"
+                      + " keeps elsewhere would be plaintext",
                   format.label(), file, format.label()),
               "Write it without "
                   + ParquetSettings.FACTORY
@@ -212,7 +212,7 @@ public final class ParquetCryptoFactory
       if (complete || columns.has(path)) {
         throw new PlaintextException(
             String.format("Column '%s' of %s would be plaintext", String.join(".", path), file),
-            "This version of Parquet did not take the column's key. " + notWritten(file));
+            "This version of Parquet did not accept the column's key. " + notWritten(file));
       }
     }
   }
@@ -321,8 +321,8 @@ public final class ParquetCryptoFactory
       throw new PlaintextException(
           file + " has no key: it is plaintext",
           String.format(
-              "It was written by a client without keys, or put in place of an encrypted file."
-                  + " Find out by whom; to read it anyway, set %s=allow for this read.",
+              "It was written by a client without keys, or put in place of an encrypted file. Find"
+                  + " out who wrote it; to read it anyway, set %s=allow for this read.",
               ParquetSettings.PLAINTEXT_READS));
     }
   }

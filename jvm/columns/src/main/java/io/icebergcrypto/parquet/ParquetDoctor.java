@@ -40,10 +40,7 @@ public final class ParquetDoctor {
           "warnings",
           List.of(
               warning(
-                  ParquetSettings.FACTORY
-                      + " is "
-                      + factory
-                      + ", which this project knows nothing of",
+                  ParquetSettings.FACTORY + " is " + factory + ", which is unknown to this project",
                   "Parquet's own takes a misspelt property or a missing key for no encryption: set"
                       + " "
                       + ParquetCryptoFactory.class.getName()
@@ -67,7 +64,7 @@ public final class ParquetDoctor {
       found.add(
           warning(
               PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME
-                  + "=AES_GCM_CTR_V1: nobody notices when pages are changed",
+                  + "=AES_GCM_CTR_V1: changes to pages go unnoticed",
               "Leave it out: AES_GCM_V1 authenticates all of a file."));
     }
 

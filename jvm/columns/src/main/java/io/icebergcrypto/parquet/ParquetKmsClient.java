@@ -88,7 +88,7 @@ public final class ParquetKmsClient implements KmsClient {
 
     throw new BadWrappedKeyException(
         String.format(
-            "%s gave %d bytes for a key that key '%s' wrapped, which is not an AES key",
+            "%s returned %d bytes for a key wrapped by key '%s', which is not an AES key",
             kms, key.remaining(), keyId),
         "Nothing was read or written with it. Check the KMS, and read the file again.");
   }
@@ -104,7 +104,7 @@ public final class ParquetKmsClient implements KmsClient {
       return Base64.getDecoder().decode(wrappedKey);
     } catch (IllegalArgumentException | NullPointerException e) {
       throw new BadWrappedKeyException(
-          String.format("The key that key '%s' is said to have wrapped is not in Base64", keyId),
+          String.format("The key wrapped by key '%s' is not valid Base64", keyId),
           "The file's key material was damaged or forged, or another program's KMS client wrote"
               + " it. Restore the file from a backup.");
     }
@@ -131,7 +131,7 @@ public final class ParquetKmsClient implements KmsClient {
           String.format(
               "Master key '%s' is not among those that may be used (%s%s)",
               keyId, KmsProperties.HADOOP_PREFIX, EncryptionProperties.ALLOWED_KEY_IDS),
-          "Name one of them, or have this one added to the session's settings.");
+          "Name one of them, or add this one to the session's settings.");
     }
   }
 

@@ -129,7 +129,7 @@ final class ParquetSettings {
       throw new InvalidConfigurationException(
           String.format("%s=%s", KeyToolkit.KMS_CLIENT_CLASS_PROPERTY_NAME, client)
               + " is not this project's KMS client",
-          "Leave it out. For a KMS of your own, set "
+          "Leave it out. For your own KMS, set "
               + KmsProperties.HADOOP_PREFIX
               + KmsProperties.KMS_IMPL
               + ".");
@@ -177,7 +177,9 @@ final class ParquetSettings {
   void checkKms() {
     if (!KmsClients.isConfigured(KmsClients.ofKms(ours))) {
       throw new InvalidConfigurationException(
-          FACTORY + " is set, and no KMS is: no Parquet file with keys can be written or read",
+          FACTORY
+              + " is set but no KMS is, so Parquet files with keys can be neither written nor"
+              + " read",
           String.format(
               "Set %s%s and its settings, as configure_spark(parquet_columns=...) does.",
               KmsProperties.HADOOP_PREFIX, KmsProperties.KMS_TYPE));
@@ -284,8 +286,8 @@ final class ParquetSettings {
         || version.equalsIgnoreCase("v2")) {
       throw new NotSupportedException(
           String.format(
-              "%s=%s: of such pages, Parquet's Java writer does not encrypt which values are null,"
-                  + " and how long lists are",
+              "%s=%s: Parquet's Java writer leaves parts of such pages in plaintext: which values"
+                  + " are null, and how long lists are",
               ParquetOutputFormat.WRITER_VERSION, version),
           "Leave it out: pages of version 1 are encrypted as a whole.");
     }

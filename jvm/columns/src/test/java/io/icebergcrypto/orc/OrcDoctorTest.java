@@ -43,7 +43,10 @@ class OrcDoctorTest {
   @Test
   void keysAreTried() {
     assertThat(OrcDoctor.examine(hadoop)).containsEntry("keys", List.of("k1", "arn:k;2`3"));
-    assertThat(warnings()).singleElement().asString().contains("AES-CTR: nobody notices");
+    assertThat(warnings())
+        .singleElement()
+        .asString()
+        .contains("AES-CTR: changes to data go unnoticed");
     hadoop.unset("orc.encrypt");
     assertThat(OrcDoctor.examine(hadoop))
         .isEqualTo(Map.of("keys", List.of(), "warnings", List.of()));

@@ -495,9 +495,9 @@ class OrcKeyProviderTest {
         "k1:address;k2:address.city | | two keys: 'k2', and 'k1' of 'address', which it is in",
         "k1:ssn;k2: | | names no column at its end",
         "ssn | | Missing required char ':'",
-        "arn:aws:ssn | | back quotes",
+        "arn:aws:ssn | | backquotes",
         "k1:ssn, tags | | Missing name",
-        "k1:ssn | hide:ssn | Mask 'hide' of column 'ssn' cannot be made",
+        "k1:ssn | hide:ssn | Mask 'hide' of column 'ssn' cannot be created",
         "k1:ssn | redact:id | Column 'id' of /tables/people has mask 'redact' and no key",
         "k1:ssn | redact:snn | Field snn not found",
         "k1:ssn | redact:ssn | fails on column 'ssn' of /tables/people, of type string",
@@ -593,8 +593,8 @@ class OrcKeyProviderTest {
     hadoop.set("iceberg-crypto.encryption.allowed-key-ids", "k2");
     assertThatThrownBy(() -> OrcColumnKeys.checkRead(hadoop))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("has other settings in this JVM");
-    assertRefused("has other settings in this JVM");
+        .hasMessageContaining("already has different settings in this JVM");
+    assertRefused("already has different settings in this JVM");
     provide();
     OrcColumnKeys.checkRead(hadoop);
   }
@@ -604,7 +604,7 @@ class OrcKeyProviderTest {
     hadoop.set("orc.encrypt", "k1:2");
     assertThatThrownBy(() -> OrcColumnKeys.checkWrite(hadoop, "t", "struct<`2`:int,b:int>"))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("Column '2' of t has a number for a name");
+        .hasMessageContaining("Column '2' of t has a number as its name");
   }
 
   @Test

@@ -156,7 +156,7 @@ class ParquetCryptoFactoryTest {
       delimiter = '|',
       value = {
         "k2:snn | column 'snn', which is not in the file",
-        "k2:SSN | Did you mean 'ssn'? Case counts",
+        "k2:SSN | Did you mean 'ssn'? Case matters",
         "k2:address.zip | column 'address.zip', which is not in the file",
         "k2:addr | column 'addr', which is not in the file",
         "k2:ssn;k1:ssn | Column 'ssn' has two keys: 'k2' and 'k1'",
@@ -165,7 +165,7 @@ class ParquetCryptoFactoryTest {
         "k2:ssn,,id | empty column name",
         "ssn | not key:column,column",
         ":ssn | not key:column,column",
-        "arn:aws:ssn | A colon within a key's id is %3A",
+        "arn:aws:ssn | Write a colon within a key id as %3A",
       })
   void columnsThatCannotBeAreRefused(String keys, String message) {
     columns(keys);
@@ -251,7 +251,7 @@ class ParquetCryptoFactoryTest {
     hadoop.set("parquet.writer.version", version);
     assertThatThrownBy(this::write)
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("does not encrypt which values are null");
+        .hasMessageContaining("leaves parts of such pages in plaintext");
     hadoop.set("parquet.writer.version", "v1");
     assertThatCode(this::write).doesNotThrowAnyException();
   }
@@ -414,7 +414,7 @@ class ParquetCryptoFactoryTest {
     XorKms.answer(new byte[5], new byte[5]);
     assertThatThrownBy(() -> read().getKeyRetriever().getKey(metadata))
         .isInstanceOf(BadWrappedKeyException.class)
-        .hasMessageContaining("gave 5 bytes for a key that key 'k1' wrapped");
+        .hasMessageContaining("returned 5 bytes for a key wrapped by key 'k1'");
     useDouble();
     XorKms.answer(new byte[16]);
     assertThatThrownBy(this::write)

@@ -52,7 +52,7 @@ class ParquetDoctorTest {
 
   @ParameterizedTest
   @CsvSource({
-    "parquet.encryption.algorithm, AES_GCM_CTR_V1, nobody notices when pages are changed",
+    "parquet.encryption.algorithm, AES_GCM_CTR_V1, changes to pages go unnoticed",
     "parquet.encryption.plaintext.footer, true, row counts and key ids can be read",
     "parquet.encryption.complete.columns, false, columns that are not named are plaintext",
     "iceberg-crypto.parquet.plaintext-writes, allow, a write without keys is plaintext",
@@ -78,7 +78,7 @@ class ParquetDoctorTest {
   @Test
   void anotherFactoryIsAWarning() {
     hadoop.set(FACTORY, "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory");
-    assertThat(warnings()).singleElement().asString().contains("knows nothing of");
+    assertThat(warnings()).singleElement().asString().contains("unknown to this project");
   }
 
   @Test

@@ -227,8 +227,8 @@ public final class DocumentSignature {
   private static TamperedException changed(String why) {
     return new TamperedException(
         "The report is not genuine: " + why,
-        "It was changed after it was signed, or not signed by the one it names. Do not"
-            + " rely on it; verify the table again.");
+        "It was changed after it was signed, or not signed by the key it names. Do not rely on it;"
+            + " verify the table again.");
   }
 
   private static void requireAuthenticatedWrapping(String keyId, KeyManagementClient kms) {
@@ -242,8 +242,8 @@ public final class DocumentSignature {
                 + " key with it (as with RSA, whose public half wraps)",
             keyId, kms),
         String.format(
-            "Use a symmetric master key. For a KMS client of your own that only those who may"
-                + " use the key can wrap with, set %s=true.",
+            "Use a symmetric master key. If with your own KMS client only those who may use the key"
+                + " can wrap with it, set %s=true.",
             KmsProperties.AUTHENTICATED_WRAPPING));
   }
 }

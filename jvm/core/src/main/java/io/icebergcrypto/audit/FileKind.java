@@ -127,12 +127,12 @@ public enum FileKind {
   public FileProblem problem(String format, FileMagic magic) {
     if (magic == FileMagic.LATER) {
       return new FileProblem(
-          ProblemCode.UNREADABLE, "it starts as a later version of encrypted files does");
+          ProblemCode.UNREADABLE, "it starts like a later version of encrypted files");
     } else if (!magic.encrypted()) {
       return magic == FileMagic.EMPTY
           ? new FileProblem(ProblemCode.TRUNCATED, "it is empty")
           : new FileProblem(
-              ProblemCode.PLAINTEXT, "it is not encrypted: it starts as " + magic.name());
+              ProblemCode.PLAINTEXT, "it is not encrypted: it starts with " + magic.name());
     }
 
     FileMagic expected =
@@ -143,6 +143,6 @@ public enum FileKind {
         ? null
         : new FileProblem(
             ProblemCode.WRONG_FORMAT,
-            String.format("it starts as %s, expected %s for %s", magic, expected, format));
+            String.format("it starts with %s, expected %s for %s", magic, expected, format));
   }
 }

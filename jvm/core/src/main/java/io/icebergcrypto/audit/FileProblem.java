@@ -31,10 +31,10 @@ public record FileProblem(ProblemCode code, String words) {
           + " permission, library), and verify again.";
 
   private static final String RECORD_LENGTH =
-      "iceberg-rust wrote it, or another client that records no length; nothing says that it was"
-          + " changed. CALL <catalog>.system.repair_table(table => ..., confirm => true) gives all"
-          + " manifest lists, and the files of the current snapshot, their lengths; with the"
-          + " catalog property encryption.files-without-length=accept it is no problem.";
+      "iceberg-rust wrote it, or another client that records no length; nothing indicates that it"
+          + " was changed. CALL <catalog>.system.repair_table(table => ..., confirm => true) gives"
+          + " all manifest lists, and the files of the current snapshot, their lengths; with the"
+          + " catalog property encryption.files-without-length=accept it is not a problem.";
 
   private static final String FIND_OUT_WHOSE =
       "Find out whose it is: other tables may share this folder, a write or a copy may be under"
@@ -87,9 +87,11 @@ public record FileProblem(ProblemCode code, String words) {
   private static String ofStray(ProblemCode code) {
     return code == ProblemCode.PLAINTEXT
         ? FIND_OUT_WHOSE
-            + " Delete it only when it is nobody's. Where tables share a folder, do not use"
+            + " Delete it only if it belongs to no table. Where tables share a folder, do not use"
             + " remove_orphan_files: it deletes the other tables' files, too."
-        : FIND_OUT_WHOSE + " If it is a table's, restore it from a backup or an object version.";
+        : FIND_OUT_WHOSE
+            + " If it belongs to a table, restore it from a backup or an object"
+            + " version.";
   }
 
   private static String ofPlaintext(FileKind kind) {

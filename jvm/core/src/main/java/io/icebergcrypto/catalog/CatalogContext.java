@@ -259,7 +259,7 @@ public record CatalogContext(
 
     throw new NotSupportedException(
             "it is not a table with metadata of its own",
-            "Give the table, without the name of a metadata table behind it.")
+            "Name the table itself, not one of its metadata tables.")
         .inTable(table);
   }
 
@@ -287,7 +287,7 @@ public record CatalogContext(
     if (EncryptionProperties.keyId(table.properties()) != null) {
       throw new NotSupportedException(
               String.format(
-                  "it is encrypted, and catalog class %s gives tables of a class that cannot be"
+                  "it is encrypted, but catalog class %s returns tables of a class that cannot be"
                       + " decorated: %s",
                   delegate().getClass().getName(), table.getClass().getName()),
               "Use a catalog whose tables are org.apache.iceberg.BaseTable.")
@@ -391,8 +391,8 @@ public record CatalogContext(
     } catch (RuntimeException e) {
       throw new CommitStateUnknownException(
           new IcebergCryptoException(
-                  "it was decrypted, and cannot be loaded: " + e.getMessage(),
-                  "Load it once more. It need not be decrypted again.",
+                  "it was decrypted, but cannot be loaded: " + e.getMessage(),
+                  "Load it again. It need not be decrypted again.",
                   e)
               .inTable(table.name()));
     }

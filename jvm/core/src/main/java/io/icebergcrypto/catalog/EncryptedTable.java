@@ -120,8 +120,7 @@ public final class EncryptedTable extends DecoratedTable {
   private void refuseIfEncrypted() {
     if (ops.encrypted()) {
       throw new NotSupportedException(
-              "the REST server is to plan its scans, and the server cannot read encrypted"
-                  + " manifests",
+              "scan planning is left to the REST server, which cannot read encrypted manifests",
               "Set scan-planning-mode=client for this catalog, and for this table on the server.")
           .inTable(name());
     }

@@ -131,8 +131,8 @@ final class EncryptedTableBuilder implements TableBuilder {
     } catch (RuntimeException e) {
       throw new CommitStateUnknownException(
           new IcebergCryptoException(
-                  "it was created, and cannot be loaded: " + e.getMessage(),
-                  "Load it once more. It need not be created again.",
+                  "it was created, but cannot be loaded: " + e.getMessage(),
+                  "Load it again. It need not be created again.",
                   e)
               .inTable(tableName()));
     }
@@ -282,8 +282,8 @@ final class EncryptedTableBuilder implements TableBuilder {
     IcebergCryptoException problem =
         new NotSupportedException(
                 String.format(
-                    "the catalog's server gave it UUID %s, and its keys are bound to %s, which the"
-                        + " server was asked for; the table was dropped again",
+                    "the catalog's server gave it UUID %s, but its keys are bound to %s, the one"
+                        + " requested; the table was dropped again",
                     made.uuid(), uuid),
                 String.format(
                     "Use a server that keeps the UUID (assign-uuid), or an encryption context or"
@@ -308,9 +308,9 @@ final class EncryptedTableBuilder implements TableBuilder {
     if (keyId != null && !keyId.equals(EncryptionProperties.keyId(tableProperties))) {
       throw new PlaintextException(
               String.format(
-                  "the catalog made it without %s='%s'", EncryptionProperties.KEY_ID, keyId),
+                  "the catalog created it without %s='%s'", EncryptionProperties.KEY_ID, keyId),
               "The catalog's server drops or changes table properties: fix that, and create the"
-                  + " table again. What this left under the table's name has no row.")
+                  + " table again. What is left under the table's name has no rows.")
           .inTable(tableName());
     }
   }

@@ -32,7 +32,7 @@ record LoadSteps(String table, CatalogSettings settings, MetadataAuthenticator a
               String.format(
                   "it has no %s, and the catalog has %s=refuse",
                   EncryptionProperties.KEY_ID, EncryptionProperties.PLAINTEXT_TABLES),
-              "If it was encrypted, its metadata was replaced: find out by whom, and restore it."
+              "If it was encrypted, its metadata was replaced: find out who did it, and restore it."
                   + " If it never was, use it in a catalog without that property.")
           .inTable(table);
     }

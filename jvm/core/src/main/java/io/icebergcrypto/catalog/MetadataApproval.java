@@ -31,7 +31,7 @@ record MetadataApproval(String tableName, FileIO io, MetadataAuthenticator authe
               String.format(
                   "metadata_file is '%s', but its metadata is in '%s'",
                   metadataFile, current.metadataFileLocation()),
-              "Look at the file in force, and name that one if it is right.")
+              "Review the current file, and name that one if it is right.")
           .inTable(tableName);
     }
 
@@ -42,7 +42,7 @@ record MetadataApproval(String tableName, FileIO io, MetadataAuthenticator authe
 
     if (!authenticator.isOf(file, current)) {
       throw new InvalidConfigurationException(
-              String.format("%s was exchanged while it was read: nothing was signed", metadataFile),
+              String.format("%s was replaced while it was read: nothing was signed", metadataFile),
               "Someone writes to that file: find out who, and review it again.")
           .inTable(tableName);
     }
@@ -54,15 +54,15 @@ record MetadataApproval(String tableName, FileIO io, MetadataAuthenticator authe
     return new InvalidConfigurationException(
             sha256 == null
                 ? String.format(
-                    "nothing was signed: metadata_sha256 is missing, and %s could be another file"
-                        + " by now than the one that was looked at",
+                    "nothing was signed: metadata_sha256 is missing, and %s may no longer be the"
+                        + " file that was reviewed",
                     file.location())
                 : String.format(
-                    "nothing was signed: %s is not the file that was looked at; its SHA-256 is %s,"
+                    "nothing was signed: %s is not the file that was reviewed; its SHA-256 is %s,"
                         + " and metadata_sha256 is %s",
                     file.location(), file.sha256(), sha256),
             String.format(
-                "Get a copy of the file, look at the copy, and take its sha256sum. If it is right,"
+                "Get a copy of the file, review the copy, and take its sha256sum. If it is right,"
                     + " and its hash is this one: %s.",
                 MetadataAuthenticator.callToSign(tableName, file.location(), file.sha256())))
         .inTable(tableName);

@@ -69,11 +69,10 @@ public final class NamespaceKeys {
     } catch (ForbiddenException e) {
       throw new AccessDeniedException(
               String.format(
-                  "its properties may not be read (%s), and its %s would be that of a new table",
+                  "its properties may not be read (%s), and a new table would take its %s",
                   e.getMessage(), EncryptionProperties.KEY_ID),
               String.format(
-                  "Have the catalog let this login read the namespace, or give '%s' in the"
-                      + " statement.",
+                  "Let this login read the namespace, or give '%s' in the statement.",
                   EncryptionProperties.KEY_ID),
               e)
           .inNamespace(fullName(namespace));

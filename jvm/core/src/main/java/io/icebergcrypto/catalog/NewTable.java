@@ -150,7 +150,7 @@ final class NewTable {
         || AuthenticatedFolder.uuid(folder + "/file") != null) {
       throw new InvalidConfigurationException(
               String.format(
-                  "property %s is that of another, encrypted table, and this one has no %s",
+                  "property %s belongs to another, encrypted table, and this one has no %s",
                   property, EncryptionProperties.KEY_ID),
               String.format(
                   "Leave it out, or add '%s'='<master key id>'.", EncryptionProperties.KEY_ID))
@@ -214,7 +214,7 @@ final class NewTable {
 
     String keyId = EncryptionProperties.keyId(after);
     if (keyId == null) {
-      refuseIfRequired("It was made without encryption: encrypt_table encrypts it in place.");
+      refuseIfRequired("It was created without encryption: encrypt_table encrypts it in place.");
     } else {
       EncryptionProperties.check(tableName, before, after);
       EncryptionProperties.needsFormatVersion(tableName, after);

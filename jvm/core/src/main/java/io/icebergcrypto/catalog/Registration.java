@@ -77,8 +77,8 @@ final class Registration {
     } catch (IcebergCryptoException e) {
       throw new TamperedException(
               String.format(
-                  "metadata file %s was exchanged while it was registered, and the table is now"
-                      + " what it says: %s",
+                  "metadata file %s was replaced while it was registered, and the table is now what"
+                      + " it says: %s",
                   metadataFile, e.problem()),
               String.format(
                   "Find out who did that, and let nobody write to the table. Its metadata file was"
@@ -195,7 +195,7 @@ final class Registration {
   private IcebergCryptoException unreadable(boolean replaces, Throwable e) {
     return new InvalidConfigurationException(
             String.format(
-                "metadata file %s cannot be read, and the catalog looks at it before %s",
+                "metadata file %s cannot be read, which is needed before %s",
                 metadataFile,
                 replaces ? "an encrypted table is replaced" : "a table is registered"),
             String.format(
@@ -203,7 +203,7 @@ final class Registration {
                 CatalogProperties.FILE_IO_IMPL,
                 replaces
                     ? ""
-                    : " Where only the catalog's server may, register the table with a catalog that"
+                    : " If only the catalog's server may, register the table with a catalog that"
                         + " has no "
                         + EncryptionProperties.REQUIRED
                         + " and no "

@@ -67,7 +67,7 @@ final class LostKeyPurge {
       throw new InvalidConfigurationException(
           "nothing was dropped: "
               + TableProperties.GC_ENABLED
-              + "=false says that its files may be another table's",
+              + "=false says that its files may belong to another table",
           "Use DROP TABLE without PURGE, which needs no key.");
     }
 
@@ -99,7 +99,7 @@ final class LostKeyPurge {
 
     if (!drop.getAsBoolean()) {
       throw new InvalidConfigurationException(
-          "nothing was dropped: it is gone already", "Another client just dropped it.");
+          "nothing was dropped: it no longer exists", "Another client just dropped it.");
     }
 
     delete(folder);
@@ -123,8 +123,8 @@ final class LostKeyPurge {
       TableFolder folder, String why, RuntimeException e) {
     return new IcebergCryptoException(
         String.format("it was dropped, but files remain in %s: %s", folder.path(), why),
-        "Look at what is left: what is no other table's can be deleted with the tools of the"
-            + " storage.",
+        "Look at what is left: what belongs to no other table can be deleted with the storage's own"
+            + " tools.",
         e);
   }
 }

@@ -25,7 +25,7 @@ public final class ProvenDeletion {
   private static final int AT_ONCE = 1000;
 
   private static final String SAYS_NOTHING =
-      "the storage deletes nothing, and says nothing (s3.delete-enabled=false, for one)";
+      "the storage silently deletes nothing (s3.delete-enabled=false, for example)";
 
   private static final RetryPolicy<Object> RETRY =
       RetryPolicy.builder()
@@ -64,7 +64,7 @@ public final class ProvenDeletion {
       Map<String, String> failed = tried ? deleted(some) : Map.of();
       left.putAll(failed);
       if (!tried) {
-        some.forEach(path -> left.put(path, "it was not tried, as all before it failed"));
+        some.forEach(path -> left.put(path, "it was not tried, because all before it failed"));
       }
 
       tried = tried && failed.size() < some.size();
@@ -128,7 +128,7 @@ public final class ProvenDeletion {
         left.remove(path);
       }
     } catch (RuntimeException e) {
-      left.put(path, "whether it is gone is not known: " + Causes.innermostMessage(e));
+      left.put(path, "it is not known whether it is gone: " + Causes.innermostMessage(e));
     }
   }
 }

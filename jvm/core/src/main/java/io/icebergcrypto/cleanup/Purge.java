@@ -160,7 +160,7 @@ public final class Purge {
   public PurgeResult runWithoutKey(Supplier<FileIO> newFileIO) {
     if (!(loadBehind() instanceof BaseTable table)) {
       throw new NotSupportedException(
-              "nothing was dropped: its class in the catalog behind is not BaseTable",
+              "nothing was dropped: its class in the underlying catalog is not BaseTable",
               "Use DROP TABLE without PURGE.")
           .inTable(name);
     }
@@ -198,7 +198,7 @@ public final class Purge {
 
     throw new InvalidConfigurationException(
             "nothing was dropped: "
-                + (encrypted ? "its key can be had" : "it is not encrypted")
+                + (encrypted ? "its key is available" : "it is not encrypted")
                 + ", so its manifests list its files",
             "Use DROP TABLE ... PURGE, which deletes these and no others.")
         .inTable(name);

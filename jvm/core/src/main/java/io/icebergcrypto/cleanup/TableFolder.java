@@ -84,8 +84,8 @@ final class TableFolder {
           String.format(
               "its folder %s also holds metadata that is not of this table (UUID %s): %s",
               path, metadata.uuid(), foreign.subList(0, Math.min(LONGEST_LIST, foreign.size()))),
-          "Use DROP TABLE without PURGE, which needs no key, and delete what is this table's with"
-              + " the tools of the storage.");
+          "Use DROP TABLE without PURGE, which needs no key, and delete what belongs to this table"
+              + " with the storage's own tools.");
     }
 
     return new PurgeResult(files, bytes, elsewhere());

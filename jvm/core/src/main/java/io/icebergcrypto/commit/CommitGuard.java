@@ -202,8 +202,8 @@ final class CommitGuard {
     return new PlaintextException(
             String.format("the commit adds a %s without encryption: %s", what, path),
             "Write the rows with INSERT or MERGE, which encrypts them, instead of adding files as"
-                + " they are. If this was such a statement, the table was encrypted meanwhile: run"
-                + " it again. Nothing was committed.")
+                + " they are. If this was such a statement, the table was encrypted while it ran:"
+                + " run it again. Nothing was committed.")
         .inTable(commit.tableName());
   }
 

@@ -34,7 +34,7 @@ public record OwnProperties(String tableName, Map<String, String> before, Update
     if (EncryptionProperties.OF_PLAINTEXT.contains(name)
         && !Objects.equals(before.get(name), value)) {
       throw new InvalidConfigurationException(
-              String.format("property %s is not for users to change", name),
+              String.format("property %s cannot be changed by users", name),
               "Leave it as it is. encrypt_table sets it: it leads to the plaintext that is still"
                   + " there. purge_plaintext deletes that, and removes the property.")
           .inTable(tableName);

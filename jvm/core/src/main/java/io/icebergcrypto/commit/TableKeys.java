@@ -70,13 +70,13 @@ public final class TableKeys {
     if (LoadedMetadata.isOlder(metadata, inForce)) {
       throw new IcebergCryptoException(
               String.format(
-                  "the catalog gives older metadata than before, which has no %s: %s, after %s",
+                  "the catalog returns older metadata than before, which has no %s: %s, after %s",
                   EncryptionProperties.KEY_ID,
                   metadata.metadataFileLocation(),
                   inForce.metadataFileLocation()),
-              "It may come from a cache or a replica that lags: load the table again in a while."
-                  + " If it stays so, the table was set back: find out by whom. Nothing was read or"
-                  + " written.")
+              "It may come from a cache or a replica that lags behind: load the table again later."
+                  + " If it still fails, the table was rolled back: find out who did it. Nothing"
+                  + " was read or written.")
           .inTable(tableName);
     }
   }

@@ -78,7 +78,7 @@ public final class AllowedKeyIds {
       int c = characters[i];
       if (c == '\\') {
         if (i + 1 == characters.length || "*?,\\".indexOf(characters[i + 1]) < 0) {
-          throw wrong(list, "has a backslash before something else than * ? , or \\");
+          throw wrong(list, "has a backslash before something other than * ? , or \\");
         }
 
         pattern[length++] = characters[++i];
@@ -143,7 +143,7 @@ public final class AllowedKeyIds {
    */
   public void checkNew(String tableName, String keyId) {
     if (keyId != null && !allows(keyId)) {
-      throw refused(keyId, "Use one of these, or have this one added where the catalog is set up.")
+      throw refused(keyId, "Use one of these, or add this one where the catalog is configured.")
           .inTable(tableName);
     }
   }
@@ -169,10 +169,10 @@ public final class AllowedKeyIds {
               throw refused(
                       id,
                       String.format(
-                          "If the table was made with this key, have it added where the catalog is"
-                              + " set up. If not, the table's metadata was changed: find out by"
-                              + " whom; %s shows which key wrapped its KEKs. Nothing was read or"
-                              + " written.",
+                          "If the table was created with this key, add it where the catalog is"
+                              + " configured. If not, the table's metadata was changed: find out"
+                              + " who did it; %s shows which key wrapped its KEKs. Nothing was read"
+                              + " or written.",
                           SqlNames.call("repair_table", tableName)))
                   .inTable(tableName);
             });
@@ -189,7 +189,7 @@ public final class AllowedKeyIds {
           String.format(
               "A report is not signed with master key '%s': the catalog allows only %s (%s)",
               keyId, list, EncryptionProperties.ALLOWED_KEY_IDS),
-          "Sign with one of these, or have this one added where the catalog is set up. To check a"
+          "Sign with one of these, or add this one where the catalog is configured. To check a"
               + " report that an earlier list allowed, name its master key.");
     }
   }

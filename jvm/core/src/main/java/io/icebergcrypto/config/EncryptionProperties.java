@@ -307,7 +307,7 @@ public final class EncryptionProperties {
     if (version.matches("[12]")) {
       throw new InvalidConfigurationException(
               String.format(
-                  "%s=%s, and Iceberg encrypts from format version %d on",
+                  "%s=%s, but Iceberg encrypts only from format version %d",
                   TableProperties.FORMAT_VERSION, version, ENCRYPTED_FORMAT),
               String.format(
                   "Leave %s out, or set it to %d.",
@@ -328,8 +328,8 @@ public final class EncryptionProperties {
     if (formatVersion > ENCRYPTED_FORMAT) {
       throw new NotSupportedException(
               String.format(
-                  "it has %s, or would have it, and format version %d, for which Iceberg's"
-                      + " specification does not define encryption yet",
+                  "it has, or would have, %s and format version %d, for which Iceberg's"
+                      + " specification does not yet define encryption",
                   KEY_ID, formatVersion),
               String.format(
                   "Use format version %d for an encrypted table. Nothing was changed.",
@@ -344,11 +344,11 @@ public final class EncryptionProperties {
     if (formatVersion < ENCRYPTED_FORMAT) {
       throw new NotSupportedException(
               String.format(
-                  "the catalog's server makes it with format version %d, although it was asked for"
-                      + " %d, from which on Iceberg encrypts",
+                  "the catalog's server creates it with format version %d, although %d was"
+                      + " requested, the first that Iceberg encrypts",
                   formatVersion, ENCRYPTED_FORMAT),
-              "Nothing was written. Use a version of the server that knows that format, or another"
-                  + " catalog.")
+              "Nothing was written. Use a version of the server that supports that format, or"
+                  + " another catalog.")
           .inTable(tableName);
     }
   }

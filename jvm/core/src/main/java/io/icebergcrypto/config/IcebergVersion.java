@@ -52,7 +52,7 @@ public final class IcebergVersion {
   private static InvalidConfigurationException refusal(String found) {
     String range = IcebergVersions.FROM + " or later, below " + IcebergVersions.BELOW;
     return new InvalidConfigurationException(
-        String.format("This build of iceberg-crypto is for Iceberg %s; here is %s", range, found),
+        String.format("This build of iceberg-crypto is for Iceberg %s; this is %s", range, found),
         "Put such an Iceberg on the class path (spark.jars.packages, or the folder jars of Spark or"
             + " Flink) in place of this one, or take the artifact of iceberg-crypto for this"
             + " engine's version: docs/deploying.md lists them.");

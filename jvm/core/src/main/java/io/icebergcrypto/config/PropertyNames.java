@@ -157,7 +157,8 @@ public final class PropertyNames {
     for (Owner other : List.of(Owner.TABLE, Owner.CATALOG)) {
       if (other.owns(name)) {
         throw new InvalidConfigurationException(
-            String.format("Property %s is a %s's, not a %s's", written, other.word(), owner.word()),
+            String.format(
+                "Property %s belongs to a %s, not to a %s", written, other.word(), owner.word()),
             whatInstead(owner, name));
       }
     }

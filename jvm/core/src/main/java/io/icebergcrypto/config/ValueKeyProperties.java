@@ -80,7 +80,7 @@ public final class ValueKeyProperties {
   public static void checkName(String name) {
     if (!NAME.matcher(name).matches()) {
       throw new InvalidConfigurationException(
-          "the name of a value key is not one: '" + name + "'",
+          "not the name of a value key: '" + name + "'",
           "Use up to 100 letters, digits, dots, dashes and underscores, a letter or digit first.");
     }
   }
@@ -112,7 +112,10 @@ public final class ValueKeyProperties {
         .ifPresent(
             name -> {
               throw new InvalidConfigurationException(
-                      "property " + name + " would be no value key as create_value_key writes it",
+                      "property "
+                          + name
+                          + " would not be a value key as create_value_key writes"
+                          + " it",
                       "create_value_key, rotate_value_key and drop_value_key change value keys."
                           + " Nothing was committed.")
                   .inTable(tableName);
@@ -154,9 +157,8 @@ public final class ValueKeyProperties {
     if (!keys.isEmpty()) {
       throw new NotSupportedException(
               "it keeps value keys: " + String.join(", ", keys),
-              "What they encrypted could not be decrypted by anyone. If nothing needs them, have"
-                  + " their master keys disabled in the KMS, and then destroyed; with another table"
-                  + " in "
+              "What they encrypted could not be decrypted by anyone. If nothing needs them, disable"
+                  + " their master keys in the KMS, and then destroy them; with another table in "
                   + TABLE
                   + ", this one can be dropped. Nothing was dropped.")
           .inTable(tableName);

@@ -114,7 +114,7 @@ public record Ags1Layout(int blockSize, long blockCount, long plaintextLength) {
           path,
           fileLength,
           String.format(
-              "behind %d full blocks of %d bytes there are %d bytes, expected none or more than %d"
+              "after %d full blocks of %d bytes there are %d bytes, expected none or more than %d"
                   + " (nonce, tag and at least one byte)",
               full, cipherBlock, rest, BLOCK_OVERHEAD));
     }

@@ -116,7 +116,8 @@ public final class FileInspector {
   private static IcebergCryptoException endedEarly(InputFile file, long position, long length) {
     return new IcebergCryptoException(
         String.format(
-            "%s could not be read: its storage ended it after %d bytes, and gives its length as %d",
+            "%s could not be read: its storage ended the read after %d bytes, but gives its length"
+                + " as %d",
             file.location(), position, length),
         "The file was replaced while it was read, or the storage failed. Try again.");
   }

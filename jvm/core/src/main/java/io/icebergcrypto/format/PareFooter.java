@@ -168,7 +168,7 @@ public record PareFooter(
           path,
           fileLength,
           String.format(
-              "behind the first %d bytes of its footer of %d bytes there is no room for the"
+              "after the first %d bytes of its footer of %d bytes there is no room for the"
                   + " encrypted file metadata",
               start, footerLength));
     }

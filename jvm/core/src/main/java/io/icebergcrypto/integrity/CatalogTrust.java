@@ -29,7 +29,7 @@ public final class CatalogTrust {
     if (wanted && !pointerOnly) {
       throw new InvalidConfigurationException(
           String.format(
-              "It has %s=require, and catalog class %s is not one that this is made for",
+              "It has %s=require, but this is not meant for catalog class %s",
               EncryptionProperties.METADATA_AUTHENTICATION, delegate.getClass().getName()),
           "Leave the property out: it is for JDBC, Hadoop, Glue and Nessie catalogs. A Hive"
               + " metastore keeps a hash of the metadata, and a REST server writes the metadata"

@@ -151,7 +151,7 @@ final class MetadataCheck {
 
     return content.isSame(stored, metadata)
         ? SigningKeys.retired(metadata, kek)
-        : "its file was exchanged while it was read";
+        : "its file was replaced while it was read";
   }
 
   private boolean isOfLoaded(MetadataMac mac, MetadataPlace place, SecretKeySpec key) {
@@ -174,7 +174,7 @@ final class MetadataCheck {
     if (mac.matches(document, own, key)) {
       return own.folder().equals(place.folder())
           ? String.format(
-              "version %d of it was put in the place of version %d", own.version(), place.version())
+              "version %d of it was put in place of version %d", own.version(), place.version())
           : String.format(
               "it is genuine, but of the table at %s and not of this one", metadata.location());
     }

@@ -64,9 +64,9 @@ public final class SigningKeys {
                     + " make the key of a MAC",
                 kms, keyId),
             String.format(
-                "Use a symmetric master key; or set the catalog property %s=off, and anyone who"
-                    + " can write to the storage can change the metadata. For a KMS client of"
-                    + " your own that only those who may use the key can wrap with, set %s=true.",
+                "Use a symmetric master key; or set the catalog property %s=off, and anyone who can"
+                    + " write to the storage can change the metadata. If with your own KMS client"
+                    + " only those who may use the key can wrap with it, set %s=true.",
                 EncryptionProperties.METADATA_AUTHENTICATION, KmsProperties.AUTHENTICATED_WRAPPING))
         .inTable(tableName);
   }
@@ -99,7 +99,7 @@ public final class SigningKeys {
 
     return Kek.lives(kek, metadata.lastUpdatedMillis())
         ? null
-        : String.format("its MAC was made with KEK %s, after that one's life", kek.keyId());
+        : String.format("its MAC was made with KEK %s, after that KEK's lifetime", kek.keyId());
   }
 
   private static Optional<EncryptedKey> newest(TableMetadata metadata, String keyId) {

@@ -93,7 +93,7 @@ final class GuardedInputFile implements InputFile {
   private void check(FileMagic magic) {
     if (magic.encrypted()) {
       throw new NotSupportedException(
-              String.format("file %s is encrypted, and is opened without its key", location()),
+              String.format("file %s is encrypted, but is opened without its key", location()),
               "Iceberg's readers for plain Java (IcebergGenerics) open delete files like this: read"
                   + " the table in Spark or Flink, or have Spark rewrite the data files that have"
                   + " deletes (rewrite_data_files with delete-file-threshold 1).")

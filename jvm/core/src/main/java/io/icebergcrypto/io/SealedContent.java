@@ -143,7 +143,7 @@ final class SealedContent {
                     : "the KMS does not unwrap it"),
             String.format(
                 "Keep the job's state and all files. If your own records or the KMS's audit log"
-                    + " show that %s, keys were rotated while a job of Flink had files to commit:"
+                    + " show that %s, keys were rotated while a Flink job had files to commit:"
                     + " docs/rotation.md, \"Jobs of Flink\", has the steps. Otherwise the file is"
                     + " forged: %s, and find out who can write to the storage.",
                 other

@@ -125,7 +125,7 @@ public class TableFileIO implements FileIO {
             knows(list) ? ProblemCode.TAMPERED : ProblemCode.NO_KEY,
             String.format("manifest list %s cannot be read: %s", list.location(), problem(list)),
             "Load the table again: its metadata may be older than the snapshot. If that does not"
-                + " help, encryption-keys was edited or exchanged, in the storage, by the catalog's"
+                + " help, encryption-keys was edited or replaced, in the storage, by the catalog's"
                 + " server or by another client: restore that metadata file from a backup or an"
                 + " object version. No row was returned.",
             e)

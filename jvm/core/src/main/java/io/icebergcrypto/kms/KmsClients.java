@@ -98,9 +98,9 @@ public final class KmsClients {
         && reader.optional(KmsProperties.AUTHENTICATED_WRAPPING) != null) {
       throw new InvalidConfigurationException(
           String.format(
-              "Property %s is set, and KMS client %s knows by itself",
+              "Property %s is set, but KMS client %s determines it itself",
               KmsProperties.AUTHENTICATED_WRAPPING, client.getClass().getName()),
-          "Leave it out: it is for KMS clients of your own.");
+          "Leave it out: it is for your own KMS clients.");
     }
 
     return reader.flag(KmsProperties.AUTHENTICATED_WRAPPING, false);

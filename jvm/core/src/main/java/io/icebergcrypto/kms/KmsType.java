@@ -69,7 +69,7 @@ enum KmsType {
                 "KMS client %s needs a library that is not on the class path: %s",
                 implementation, error.getMessage())
             : String.format(
-                "KMS client %s finds a library in a version that does not fit: %s",
+                "KMS client %s found a library in an incompatible version: %s",
                 implementation, error);
     String hint =
         ofClient(implementation)

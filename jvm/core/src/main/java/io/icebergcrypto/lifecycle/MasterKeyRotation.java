@@ -157,11 +157,11 @@ public record MasterKeyRotation(
 
     throw new IcebergCryptoException(
             String.format(
-                "its key id is '%s' now, but other commits have brought KEKs or value keys of"
-                    + " another master key or version since",
+                "its key id is '%s' now, but other commits have since added KEKs or value keys of"
+                    + " another master key or version",
                 keyId),
-            "The table can be read and written. Call rotate_master_key again, before the old key"
-                + " goes.")
+            "The table can be read and written. Call rotate_master_key again, before the old key is"
+                + " removed.")
         .inTable(table.name());
   }
 
@@ -171,7 +171,7 @@ public record MasterKeyRotation(
     String now = EncryptionProperties.keyId(metadata.properties());
     if (keepsKeyId && !keyId.equals(now)) {
       throw new NotSupportedException(
-              String.format("its key id was '%s', and has become '%s' meanwhile", keyId, now),
+              String.format("its key id was '%s', and was changed to '%s' meanwhile", keyId, now),
               "Nothing was changed by this call. Call rotate_master_key again if need be.")
           .inTable(table);
     }
@@ -222,8 +222,8 @@ public record MasterKeyRotation(
         && newVersions.equals(oldVersions)
         && valueKeys == 0) {
       return String.format(
-          "nothing is newer: the KMS has no later version of '%s' than %s, which wraps %s as"
-              + " before. Make one (iceberg-crypto kms rotate-key, or the KMS's own tools), and"
+          "nothing to rotate to: the KMS has no later version of '%s' than %s, which wraps %s as"
+              + " before. Create one (iceberg-crypto kms rotate-key, or the KMS's own tools), and"
               + " rotate again",
           newKeyId, newVersions, number);
     }

@@ -43,7 +43,7 @@ final class RotationTarget {
     if (!(loaded instanceof EncryptedTable table)) {
       throw new NotSupportedException(
               "it is not a table with metadata of its own",
-              "Give the table, without the name of a metadata table behind it.")
+              "Name the table itself, not one of its metadata tables.")
           .inTable(loaded.name());
     }
 
@@ -126,7 +126,7 @@ final class RotationTarget {
 
       throw new CommitStateUnknownException(
           new IcebergCryptoException(
-                  "the commit was made, and the table cannot be loaded since: " + e.getMessage(),
+                  "the commit was made, but the table cannot be loaded since: " + e.getMessage(),
                   "Once it can be loaded, call this again: it does what is left to do.",
                   e)
               .inTable(name));

@@ -101,10 +101,9 @@ final class ValueKeyWrapping {
           key,
           new AccessDeniedException(
               String.format(
-                  "master key '%s' wraps value key '%s', and the catalog does not allow that one"
-                      + " (%s)",
+                  "master key '%s' wraps value key '%s', which the catalog does not allow (%s)",
                   key.masterKeyId(), key.name(), EncryptionProperties.ALLOWED_KEY_IDS),
-              "Have it added to the list where the catalog is set up."));
+              "Add it to the list where the catalog is configured."));
     }
 
     try {

@@ -14,19 +14,19 @@ import org.apache.iceberg.util.Tasks;
  */
 final class UnreadableMetadata {
   private static final String OF_JSON =
-      "A read that ended early says the same as a file that was cut off: load the table again. If"
+      "A read that ended early looks the same as a file that was cut off: load the table again. If"
           + " that does not help, compare the file with a backup or an object version of the same"
           + " name, and restore that one. An older metadata file lacks the commits since.";
 
   private static final String OF_TABLE =
-      "It is whole JSON. A newer Iceberg, or a program that does not keep to Iceberg's"
+      "It is complete JSON. A newer Iceberg, or a program that does not follow Iceberg's"
           + " specification, may have written it: update Iceberg, or find out which program did. If"
           + " it is another file, restore the one of this name from a backup or an object version."
           + " An older metadata file lacks the commits since.";
 
   private static final String OF_SERVER =
-      "Load the table again. If that does not help, look at what the server sends, and what is in"
-          + " between: the server may be newer than this Iceberg, or not keep to Iceberg's REST"
+      "Load the table again. If that does not help, look at what the server sends, and at any proxy"
+          + " in between: the server may be newer than this Iceberg, or not follow Iceberg's REST"
           + " specification; then update Iceberg, or use another version of the server.";
 
   private UnreadableMetadata() {}

@@ -67,7 +67,7 @@ public final class UnwrappedKek {
 
     throw BadWrappedKeyException.ofAnswer(
         String.format(
-            "KEK %s, which master key '%s' wrapped, cannot be used: %s gave %s",
+            "KEK %s, which master key '%s' wrapped, cannot be used: %s returned %s",
             kek.keyId(),
             kek.encryptedById(),
             kms,

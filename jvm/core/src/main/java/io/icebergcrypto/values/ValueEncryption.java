@@ -122,7 +122,7 @@ public final class ValueEncryption implements Serializable {
                 "A value was encrypted with version %s of value key '%s' of catalog %s, which was"
                     + " dropped",
                 ValueKeyProperties.version(version), name, keys.catalog()),
-            "Nobody can decrypt it. try_decrypt_value gives NULL for such values.");
+            "Nobody can decrypt it. try_decrypt_value returns NULL for such values.");
   }
 
   /**
@@ -158,7 +158,8 @@ public final class ValueEncryption implements Serializable {
               "hash_value uses the first version of value key '%s' of catalog %s, which was"
                   + " dropped",
               name, keys.catalog()),
-          "Nobody can make its hashes again. Use another value key, and hash all values with it.");
+          "Nobody can compute its hashes again. Use another value key, and hash all values with"
+              + " it.");
     }
 
     return cipher(key, key.versions.get(0)).hash(value);
@@ -197,7 +198,7 @@ public final class ValueEncryption implements Serializable {
             "%s: it does not decrypt with value key '%s' of catalog %s",
             problem, name, keys.catalog()),
         "Check that the key's name and the context are those of encrypt_value. try_decrypt_value"
-            + " gives NULL for such values.",
+            + " returns NULL for such values.",
         cause);
   }
 

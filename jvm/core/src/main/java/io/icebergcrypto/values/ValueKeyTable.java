@@ -80,9 +80,9 @@ public final class ValueKeyTable {
               "it keeps the value keys of the catalog, and is not encrypted",
               (hasKeys
                       ? "It has value keys, and what they encrypted cannot be read without them:"
-                          + " find out who made it, or took its key id away, and restore it."
-                      : "If you made it, drop it: create_value_key makes an encrypted one. If not,"
-                          + " find out who put it there.")
+                          + " find out who created it or removed its key id, and restore it."
+                      : "If you created it, drop it: create_value_key creates an encrypted one. If"
+                          + " not, find out who put it there.")
                   + " To keep the keys in another table, set "
                   + ValueKeyProperties.TABLE
                   + ".")
@@ -122,7 +122,7 @@ public final class ValueKeyTable {
     ValueKeyProperties.checkName(name);
     if (masterKeyId.isBlank()) {
       throw new InvalidConfigurationException(
-          String.format("Value key '%s' was not made: the master key's id is empty", name),
+          String.format("Value key '%s' was not created: the master key's id is empty", name),
           "Give the id of a master key in the KMS.");
     }
 
@@ -131,7 +131,7 @@ public final class ValueKeyTable {
     ValueKeys keys = of(keeper);
     if (keys.versions().stream().anyMatch(key -> key.name().equals(name))) {
       throw new InvalidConfigurationException(
-          String.format("Catalog %s has a value key '%s' already", catalogName, name),
+          String.format("Catalog %s already has a value key '%s'", catalogName, name),
           String.format(
               "Use it, choose another name, or CALL %s.system.rotate_value_key(name => '%s',"
                   + " new_version => true), which adds a version.",

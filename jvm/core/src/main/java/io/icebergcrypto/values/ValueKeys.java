@@ -158,7 +158,7 @@ public final class ValueKeys implements Serializable {
       WrappedValueKey key, KeyManagementClient kms, String given) {
     return BadWrappedKeyException.ofAnswer(
         String.format(
-            "value key '%s', which master key '%s' wrapped, cannot be used: %s gave %s",
+            "value key '%s', which master key '%s' wrapped, cannot be used: %s returned %s",
             key.name(), key.masterKeyId(), kms, given),
         String.format(
             "Nothing was encrypted or decrypted with it. Check that the catalog's KMS is the one"
@@ -188,10 +188,10 @@ public final class ValueKeys implements Serializable {
     if (refusedMasterKeys.contains(key.masterKeyId())) {
       throw new AccessDeniedException(
           String.format(
-              "Value key '%s' of catalog %s is wrapped by master key '%s', and the catalog does not"
-                  + " allow that one (encryption.allowed-key-ids)",
+              "Value key '%s' of catalog %s is wrapped by master key '%s', which the catalog does"
+                  + " not allow (encryption.allowed-key-ids)",
               key.name(), catalog, key.masterKeyId()),
-          "Have the master key added to the list where the catalog is set up.");
+          "Add the master key to the list where the catalog is configured.");
     }
   }
 

@@ -222,7 +222,7 @@ class BrokenAnswersTest extends LakeFixture {
     assertThat(proxy.repaired()).isPositive();
     assertThat(told)
         .isInstanceOf(CommitStateUnknownException.class)
-        .hasMessageContaining("Table lake.db.t: it was decrypted, and cannot be loaded: ")
+        .hasMessageContaining("Table lake.db.t: it was decrypted, but cannot be loaded: ")
         .hasMessageContaining("It need not be decrypted again.");
     assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).containsExactly(3L);
   }
@@ -275,8 +275,8 @@ class BrokenAnswersTest extends LakeFixture {
     assertThat(proxy.repaired()).isPositive();
     assertThat(told)
         .isInstanceOf(CommitStateUnknownException.class)
-        .hasMessageContaining("Table lake.db.t: it was created, and cannot be loaded: ")
-        .hasMessageContaining("Load it once more. It need not be created again.");
+        .hasMessageContaining("Table lake.db.t: it was created, but cannot be loaded: ")
+        .hasMessageContaining("Load it again. It need not be created again.");
     TestLake.append(behindProxy.loadTable(T), 1);
     assertThat(TestLake.rows(catalog.loadTable(T))).containsExactly(1L);
   }
@@ -328,7 +328,7 @@ class BrokenAnswersTest extends LakeFixture {
     if (error != null) {
       assertThat(error)
           .isInstanceOf(CommitStateUnknownException.class)
-          .hasMessageContainingAll("a replica that lags", "load the table again")
+          .hasMessageContainingAll("a replica that lags behind", "load the table again")
           .hasMessageNotContainingAny("cannot be read", "drop the table", "roll back");
     }
 

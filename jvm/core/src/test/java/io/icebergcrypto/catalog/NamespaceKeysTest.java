@@ -260,9 +260,9 @@ class NamespaceKeysTest {
     "Encryption.Key-Id, Did you mean encryption.key-id?",
     "encryption_key_id, Did you mean encryption.key-id?",
     "encryption.anything, Did you mean encryption.key-id?",
-    "encryption.data-key-length, is a table's",
-    "encryption.required, is a catalog's",
-    "encryption.kms.vault.address, is a catalog's",
+    "encryption.data-key-length, belongs to a table",
+    "encryption.required, belongs to a catalog",
+    "encryption.kms.vault.address, belongs to a catalog",
   })
   void anotherPropertyIsRefused(String name, String says) {
     assertThatThrownBy(() -> PropertyNames.checkNamespace("lake.sales", Map.of(name, "k1")))

@@ -126,7 +126,7 @@ class NessieRestTest {
     List<String> before = objects();
     assertThatThrownBy(() -> TestLake.createTable(catalog, "t", Map.of()))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContainingAll("lake.db.t", "makes it with format version 2", "hint:");
+        .hasMessageContainingAll("lake.db.t", "creates it with format version 2", "hint:");
     Catalog.TableBuilder builder =
         catalog.buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
     for (Runnable begin :
@@ -149,7 +149,7 @@ class NessieRestTest {
     List<String> before = objects();
     assertThatThrownBy(() -> PlaintextTable.load(catalog, T, "k1"))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContainingAll("lake.db.t", "makes it with format version 2");
+        .hasMessageContainingAll("lake.db.t", "creates it with format version 2");
     assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, next))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContainingAll("lake.db.t", "refused a commit that adds a key", "hint:")

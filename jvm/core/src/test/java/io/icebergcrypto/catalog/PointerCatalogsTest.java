@@ -120,7 +120,7 @@ class PointerCatalogsTest {
         .hasMessageContaining(
             server == PointerServer.NESSIE // whose catalog sets its own pointer's snapshot
                 ? "Cannot set main to unknown snapshot"
-                : "was put in the place of version");
+                : "was put in place of version");
   }
 
   @Test

@@ -161,7 +161,7 @@ class RefusingServersTest extends LakeFixture {
     for (Map<String, String> headers : stagedAndAtOnce(older)) {
       assertThatThrownBy(() -> TestLake.createTable(lake.open(headers), "t", Map.of()))
           .isInstanceOf(NotSupportedException.class)
-          .hasMessageContainingAll("lake.db.t", "makes it with format version 2", "hint:");
+          .hasMessageContainingAll("lake.db.t", "creates it with format version 2", "hint:");
       assertThat(catalog.tableExists(T)).isFalse();
       assertThat(written()).isEqualTo(before);
     }
@@ -169,7 +169,7 @@ class RefusingServersTest extends LakeFixture {
     Catalog.TableBuilder builder =
         lake.open(older).buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
     for (Runnable begin : transactions(builder)) {
-      assertThatThrownBy(begin::run).hasMessageContaining("makes it with format version 2");
+      assertThatThrownBy(begin::run).hasMessageContaining("creates it with format version 2");
     }
 
     assertThat(lake.open(older).buildTable(T, TestLake.SCHEMA).create())
@@ -200,7 +200,7 @@ class RefusingServersTest extends LakeFixture {
       assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
           .isInstanceOf(PlaintextException.class)
           .hasMessageContainingAll(
-              "lake.db.t", "the catalog made it without encryption.key-id='k1'", "hint:");
+              "lake.db.t", "the catalog created it without encryption.key-id='k1'", "hint:");
       assertThat(catalog.tableExists(T)).isFalse();
       assertThat(written()).isEqualTo(before);
     }
@@ -257,7 +257,7 @@ class RefusingServersTest extends LakeFixture {
     EncryptedCatalog server = refusing("key-id 409 AlreadyExistsException");
     assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContainingAll("lake.db.t", "makes no table with encryption.key-id", "hint:");
+        .hasMessageContainingAll("lake.db.t", "creates no table with encryption.key-id", "hint:");
     assertThat(catalog.tableExists(T)).isFalse();
     assertThat(written()).isEqualTo(before);
   }
@@ -269,9 +269,9 @@ class RefusingServersTest extends LakeFixture {
     Set<Path> before = everything();
     Map<Map<String, String>, String> servers =
         Map.of(
-            Map.of("header.X-Refuse", "key-id 409 AlreadyExistsException"), "makes no table with",
-            Map.of("header.X-Tell", "format-version"), "makes it with format version 2",
-            Map.of("header.X-Forget", "encryption.key-id"), "makes tables without the");
+            Map.of("header.X-Refuse", "key-id 409 AlreadyExistsException"), "creates no table with",
+            Map.of("header.X-Tell", "format-version"), "creates it with format version 2",
+            Map.of("header.X-Forget", "encryption.key-id"), "creates tables without the");
     for (Map.Entry<Map<String, String>, String> server : servers.entrySet()) {
       EncryptedCatalog there = lake.open(server.getKey());
       assertThatThrownBy(() -> PlaintextTable.load(there, T, "k1"))

@@ -151,7 +151,7 @@ class RegistrationTest extends LakeFixture {
       assertThatThrownBy(() -> exchanging.registerTable(T, right, true))
           .isInstanceOf(TamperedException.class)
           .hasMessageContainingAll(
-              "lake.db.t", "was exchanged while it was registered", right, file(table));
+              "lake.db.t", "was replaced while it was registered", right, file(table));
     }
   }
 

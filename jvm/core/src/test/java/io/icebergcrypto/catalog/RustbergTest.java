@@ -49,7 +49,7 @@ class RustbergTest {
 
     assertThatThrownBy(() -> TestLake.createTable(catalog, "t", Map.of()))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContainingAll("lake.db.t", "makes no table with encryption.key-id", "hint:");
+        .hasMessageContainingAll("lake.db.t", "creates no table with encryption.key-id", "hint:");
     assertThat(catalog.listTables(TestLake.DB)).isEmpty();
 
     Table table =
@@ -57,7 +57,7 @@ class RustbergTest {
     TestLake.append(table, 1);
     assertThatThrownBy(() -> PlaintextTable.load(catalog, T, "k1"))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContainingAll("lake.db.t", "makes no table with encryption.key-id", "hint:");
+        .hasMessageContainingAll("lake.db.t", "creates no table with encryption.key-id", "hint:");
     assertThat(TestLake.ids(open(keystore).loadTable(T))).containsExactly(1L);
 
     // were it not for that, it would make the commit, say 409, and never load the table again

@@ -41,7 +41,7 @@ class S3TablesRestTest {
     catalog.createNamespace(TestLake.DB);
     assertThatThrownBy(() -> builder(catalog, T).withProperty("encryption.key-id", "k1").create())
         .isInstanceOf(PlaintextException.class)
-        .hasMessageContainingAll("lake.db.t", "the catalog made it without encryption.key-id");
+        .hasMessageContainingAll("lake.db.t", "the catalog created it without encryption.key-id");
     assertThat(MinistackServer.objects()).doesNotContain("db/t");
 
     Table table = TestLake.append(builder(catalog, PLAIN).create(), 1);

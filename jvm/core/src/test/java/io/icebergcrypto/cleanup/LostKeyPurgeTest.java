@@ -155,7 +155,7 @@ class LostKeyPurgeTest extends LakeFixture {
   @Test
   void aTableWithAKeyOrWithoutEncryptionIsRefused() {
     Table table = create("t", Map.of());
-    assertRefused(catalog, table, "its key can be had", "DROP TABLE ... PURGE");
+    assertRefused(catalog, table, "its key is available", "DROP TABLE ... PURGE");
     Table plain =
         catalog.buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA).create();
     assertThatThrownBy(

@@ -60,7 +60,7 @@ class ProvenDeletionTest {
   void aStorageThatSilentlyDeletesNothingIsTold() {
     store.files.add("a");
     store.deletes = false;
-    assertThat(delete(List.of("a")).get("a")).contains("the storage deletes nothing");
+    assertThat(delete(List.of("a")).get("a")).contains("the storage silently deletes nothing");
   }
 
   @Test

@@ -103,7 +103,7 @@ class PropertyNamesTest {
   private static void assertOnlyOurs(ThrowingCallable call) {
     assertThatThrownBy(call)
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContainingAll("lake.db.", KEPT, "not for users", "purge_plaintext");
+        .hasMessageContainingAll("lake.db.", KEPT, "cannot be changed by users", "purge_plaintext");
   }
 
   /** Names that other programs have set are no reason to refuse a table or a namespace. */

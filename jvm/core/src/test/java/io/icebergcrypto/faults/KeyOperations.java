@@ -183,7 +183,7 @@ final class KeyOperations {
                   try {
                     catalog.context().purgeWithoutKey(name);
                   } catch (InvalidConfigurationException e) {
-                    assertThat(e).hasMessageContaining("its key can be had");
+                    assertThat(e).hasMessageContaining("its key is available");
                   }
                 })
             .refused());

@@ -101,7 +101,8 @@ class FileInspectorTest {
       CountingInputFile file = new CountingInputFile(bytes, bytes.length + 20);
       assertThatThrownBy(() -> FileInspector.inspect(file))
           .isExactlyInstanceOf(IcebergCryptoException.class)
-          .hasMessageContaining("s3://bucket/db/t/file could not be read: its storage ended it")
+          .hasMessageContaining(
+              "s3://bucket/db/t/file could not be read: its storage ended the read")
           .hasMessageContaining("gives its length as " + (bytes.length + 20));
       assertThat(file.allClosed()).isTrue();
     }

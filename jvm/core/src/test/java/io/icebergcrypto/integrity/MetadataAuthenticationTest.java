@@ -337,7 +337,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
     String older = Files.readString(file(table));
     TestLake.append(table, 2);
     replace(file(table), older);
-    assertRefused("was put in the place of version");
+    assertRefused("was put in place of version");
   }
 
   @Test

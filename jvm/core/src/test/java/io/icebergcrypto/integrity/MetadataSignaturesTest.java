@@ -237,7 +237,7 @@ class MetadataSignaturesTest extends LakeFixture {
         Watched.give(file, forged.toString());
         assertThatThrownBy(() -> raced.loadTable(T).currentSnapshot())
             .isInstanceOf(TamperedException.class)
-            .hasMessageContaining("its file was exchanged while it was read");
+            .hasMessageContaining("its file was replaced while it was read");
       }
     }
 
@@ -299,7 +299,7 @@ class MetadataSignaturesTest extends LakeFixture {
       Table second = raced.loadTable(T);
       assertThatThrownBy(first::currentSnapshot)
           .isInstanceOf(TamperedException.class)
-          .hasMessageContaining("its file was exchanged while it was read");
+          .hasMessageContaining("its file was replaced while it was read");
       assertThat(TestLake.ids(second)).containsExactly(1L);
     }
   }
@@ -317,7 +317,7 @@ class MetadataSignaturesTest extends LakeFixture {
       Watched.give(file, forged.toString());
       assertThatThrownBy(() -> raced.context().authenticateMetadata(T, location, sha256(file)))
           .isInstanceOf(InvalidConfigurationException.class)
-          .hasMessageContainingAll("exchanged while it was read", "nothing was signed");
+          .hasMessageContainingAll("replaced while it was read", "nothing was signed");
     }
 
     assertThat(metadata(lake.openStock().loadTable(T)).metadataFileLocation()).isEqualTo(location);
@@ -406,7 +406,7 @@ class MetadataSignaturesTest extends LakeFixture {
     sign(file(table), kekId, json -> aged(json, kekId, 729));
     assertThat(reloaded().schema().columns()).hasSize(2);
     sign(file(table), kekId, json -> aged(json, kekId, 731));
-    assertRefused("after that one's life", kekId);
+    assertRefused("after that KEK's lifetime", kekId);
   }
 
   /** As a table is that nobody wrote to for two years. */

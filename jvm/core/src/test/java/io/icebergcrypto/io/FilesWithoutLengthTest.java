@@ -131,7 +131,7 @@ class FilesWithoutLengthTest {
       assertThatThrownBy(() -> read(cut(file, 8 + blocks * STORED_BLOCK), null, true))
           .isInstanceOfSatisfying(
               TamperedException.class, e -> assertThat(e.code()).isEqualTo(ProblemCode.TRUNCATED))
-          .hasMessageContaining("behind a block");
+          .hasMessageContaining("at the end of a block");
     }
   }
 

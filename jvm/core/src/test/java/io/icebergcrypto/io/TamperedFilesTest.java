@@ -180,7 +180,7 @@ class TamperedFilesTest {
       assertThatThrownBy(() -> open(manager, stored, each.keyMetadata).newStream().readAllBytes())
           .isInstanceOf(NotSupportedException.class)
           .hasMessageContainingAll(
-              "lake.db.t", "s3://bucket/db/t/file", "Nothing says that the file was changed");
+              "lake.db.t", "s3://bucket/db/t/file", "Nothing indicates that the file was changed");
     }
   }
 

@@ -280,7 +280,7 @@ class CachingKmsClientTest {
   void theErrorOfALibraryThatDoesNotFitNamesTheOneThatDoes() {
     String aws = AwsKmsClient.class.getName();
     assertThat(KmsType.missingLibrary(aws, new NoSuchMethodError("x")))
-        .hasMessageContaining("a library in a version that does not fit")
+        .hasMessageContaining("a library in an incompatible version")
         .hasMessageContaining("Add org.apache.iceberg:iceberg-aws-bundle:1.12.0 to spark.jars")
         .hasMessageContaining("take other versions of it off the class path");
   }

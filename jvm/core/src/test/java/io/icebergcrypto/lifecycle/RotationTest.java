@@ -186,9 +186,9 @@ class RotationTest extends LakeFixture {
         .containsEntry("committed", true);
     assertThat(rotateMasterKey("k1").message())
         .isEqualTo(
-            "nothing is newer: the KMS has no later version of 'k1' than 2, which wraps 1 KEK as"
-                + " before. Make one (iceberg-crypto kms rotate-key, or the KMS's own tools), and"
-                + " rotate again");
+            "nothing to rotate to: the KMS has no later version of 'k1' than 2, which wraps 1 KEK"
+                + " as before. Create one (iceberg-crypto kms rotate-key, or the KMS's own tools),"
+                + " and rotate again");
     keystore().delete("k1");
     assertWhole(0, 1, 2);
     assertThat(metadata(table).snapshots()).isEqualTo(snapshots);

@@ -133,7 +133,7 @@ class ValueKeyTableTest extends LakeFixture {
     keys().create("a", "k1");
     assertThatThrownBy(() -> keys().create("a", "k2"))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("has a value key 'a' already");
+        .hasMessageContaining("already has a value key 'a'");
     keys().create("b", "k2");
     byte[] value = values().encrypt("b", VALUE, NONE);
     try (EncryptedCatalog onlyK1 = lake.open(Map.of("encryption.allowed-key-ids", "k1"))) {

@@ -77,8 +77,8 @@ public final class DeltaStatistics {
     if (unknown) {
       throw new PlaintextException(
           String.format(
-              "Whether the table of %s is partitioned by a column with a key, whose values would be"
-                  + " in Delta's log, cannot be told",
+              "It cannot be determined whether the table of %s is partitioned by a column with a"
+                  + " key, whose values would be in Delta's log",
               file),
           String.format(
               "Write it into a table without %s and %s. Nothing was written.",

@@ -49,7 +49,8 @@ public final class HudiDefaults {
     } catch (IOException | IllegalArgumentException e) { // of what is not a folder
       throw new IcebergCryptoException(
           String.format("Hudi's %s cannot be read: %s", NAME, e),
-          "It may have Hudi keep values in plaintext, so nothing was written. Allow reading it.",
+          "It may make Hudi keep values in plaintext, so nothing was written. Let this user read"
+              + " it.",
           e);
     }
 

@@ -143,7 +143,7 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
   public void checkKeys(ColumnChoices chosen, Map<String, String> settings) {
     if (chosen.keysBeside()) {
       throw new NotSupportedException(
-          String.format("Hudi table %s: Hudi does not move or clean files of keys", folder),
+          String.format("Hudi table %s: Hudi neither moves nor cleans key files", folder),
           "Leave parquet.encryption.key.material.store.internally out: wrapped keys are then in the"
               + " Parquet files. Nothing was written.");
     }
@@ -180,7 +180,8 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
 
     throw new PlaintextException(
         String.format(
-            "Hudi table %s: its Parquet files have keys, and plaintext would be, or might be: %s",
+            "Hudi table %s: its Parquet files have keys, but this would be, or might be, plaintext:"
+                + " %s",
             table, found.stream().distinct().collect(Collectors.joining("; "))),
         String.format(
             "Set %s=false for the write, or in the table's properties, and only what docs/hudi.md"

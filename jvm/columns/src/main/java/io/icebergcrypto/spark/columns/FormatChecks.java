@@ -263,7 +263,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
             name -> {
               if (concernsKeys(name) && !name.equals(name.toLowerCase(Locale.ROOT))) {
                 throw new InvalidConfigurationException(
-                    String.format("Option %s of %s would do nothing: case counts", name, target),
+                    String.format("Option %s of %s would do nothing: case matters", name, target),
                     String.format("Write %s. Nothing was written.", name.toLowerCase(Locale.ROOT)));
               }
 

@@ -86,7 +86,7 @@ record HudiWrites(
       HudiTable.checkPlaintext(
           chosen.hudiPlaintext(),
           "of " + statement.name(),
-          List.of("what nobody knows of such a statement"));
+          List.of("what such a statement writes, which is not known"));
       return;
     }
 

@@ -121,7 +121,7 @@ record OtherWrites(String target, Map<String, String> options) {
     for (String name : List.of(DeltaStatistics.COLUMNS, DeltaStatistics.COUNT)) {
       if (hadoop.get(name) != null) {
         throw new InvalidConfigurationException(
-            String.format("This session sets %s, which Delta reads of a table alone", name),
+            String.format("This session sets %s, which Delta reads only as a table property", name),
             String.format(
                 "Make it a property of the table, or set %s=false for the session. Nothing was"
                     + " written.",

@@ -68,8 +68,8 @@ public final class ParquetWrites extends FormatChecks {
     if (!ignored.isEmpty()) {
       throw new NotSupportedException(
           String.format(
-              "%s of %s would do nothing: Hive's own writer, which makes the Parquet files, has"
-                  + " keys from the session alone",
+              "%s of %s would do nothing: Hive's own writer, which writes the Parquet files, takes"
+                  + " keys only from the session",
               String.join(", ", ignored), target),
           "Have Spark write them: with spark.sql.hive.convertMetastoreParquet=true, or into a"
               + " table created with USING parquet. Or leave these properties out, and name the"

@@ -15,7 +15,7 @@ enum ValueOperation {
   ENCRYPT_VALUE("encrypts a value, differently each time"),
   ENCRYPT_VALUE_DETERMINISTIC("encrypts a value; the same value always gives the same"),
   DECRYPT_VALUE("decrypts what encrypt_value or encrypt_value_deterministic encrypted"),
-  TRY_DECRYPT_VALUE("decrypts a value; NULL if it cannot be decrypted, or the key not be had"),
+  TRY_DECRYPT_VALUE("decrypts a value; NULL if it cannot be decrypted or the key is not available"),
   HASH_VALUE("the HMAC-SHA256 of a value under a key, strings in hexadecimal digits");
 
   private static final byte[] NONE = new byte[0];
@@ -57,7 +57,7 @@ enum ValueOperation {
     if (this != TRY_DECRYPT_VALUE) {
       throw new KeyNotFoundException(
           String.format(
-              "The name of the value key is NULL, and %s would give NULL in place of the value",
+              "The name of the value key is NULL, and %s would return NULL instead of the value",
               sqlName()),
           "Give each value a key: where the name is a column, fill it, or use coalesce(<column>,"
               + " '<key>').");

@@ -80,7 +80,7 @@ class TableChecksTest {
         .hasMessageContaining("_hoodie_record_key, which repeats its values, has not");
     assertThatThrownBy(hudi(new ColumnChoices(true, Map.of(), true, true, true, true)))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("files of keys");
+        .hasMessageContaining("key files");
   }
 
   @Test
@@ -194,7 +194,7 @@ class TableChecksTest {
         .hasMessageContaining("column 'ssn', which has key 'pii'");
     for (String name : new String[] {"delta.randomizeFilePrefixes", "delta.columnMapping.mode"}) {
       hadoop.set(name, name.endsWith("mode") ? "name" : "true");
-      assertThatThrownBy(() -> delta(keys(true))).hasMessageContaining("cannot be told");
+      assertThatThrownBy(() -> delta(keys(true))).hasMessageContaining("cannot be determined");
       hadoop.unset(name);
     }
   }

@@ -328,7 +328,7 @@ final class KeyAudit {
 
   private static String timeProblem(Duration age) {
     if (age == null) {
-      return "it does not say when it was made, so nobody can tell when it is overdue";
+      return "it does not say when it was created, so it is not known when it becomes overdue";
     }
 
     return age.compareTo(Duration.ofDays(-1)) < 0

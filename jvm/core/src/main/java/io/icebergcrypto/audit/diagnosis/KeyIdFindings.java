@@ -96,7 +96,7 @@ final class KeyIdFindings {
                       + " the table before a rotation added one, or the key id was changed",
                   EncryptionProperties.KEY_ID, keyId, quoted()),
               String.format(
-                  "Make sure which is the right one; then have all KEKs wrapped by it: %s.",
+                  "Find out which is the right one; then rewrap all KEKs with it: %s.",
                   rotation(keyId))));
     }
   }
@@ -122,7 +122,7 @@ final class KeyIdFindings {
           Finding.of(
               Kind.KEY_ID_EMPTY,
               String.format(
-                  "%s is '%s', and the table has no KEK: a client without encryption made it",
+                  "%s is '%s', and the table has no KEK: a client without encryption created it",
                   EncryptionProperties.KEY_ID, keyId),
               metadata.snapshots().isEmpty()
                   ? "No key shows which one is meant. Give it the one that you want: "
@@ -137,12 +137,12 @@ final class KeyIdFindings {
   private Finding noKek() {
     String detail =
         String.format(
-            "it has %s '%s', no KEK and no snapshot: a client without encryption made it, or gave"
-                + " the key id to an empty table",
+            "it has %s '%s', no KEK and no snapshot: a client without encryption created it, or"
+                + " gave the key id to an empty table",
             EncryptionProperties.KEY_ID, keyId);
     String remedy =
         (asked ? "It gets" : call() + " adds")
-            + " its first KEK. Give the client that made it this catalog class.";
+            + " its first KEK. Give the client that created it this catalog class.";
     boolean usable = keys != null && keys.keys().stream().noneMatch(KeyEntry::isRefused);
     return usable
         ? Finding.repairable(Kind.NO_KEK, detail, remedy, builder -> {}) // a step of each commit
@@ -191,21 +191,19 @@ final class KeyIdFindings {
   /** Why the master key of the KEKs is not simply put back, or null. */
   private String refusal(String master) {
     if (masters.size() > 1) {
-      return "Make sure which of these keys is the right one.";
+      return "Find out which of these keys is the right one.";
     }
 
     if (allowed != null && !allowed.allows(master)) {
       return String.format(
-          "The catalog does not allow '%s' (%s): make sure that it is the right one, and have it"
-              + " added.",
+          "The catalog does not allow '%s' (%s): make sure that it is the right one, and add it.",
           master, EncryptionProperties.ALLOWED_KEY_IDS);
     }
 
     if (!asked) {
       return null;
     } else if (keys == null) {
-      return "It cannot be known whether these KEKs are genuine as long as the KMS does not"
-          + " answer.";
+      return "It is not known whether these KEKs are genuine until the KMS answers.";
     }
 
     boolean proven =
@@ -214,7 +212,7 @@ final class KeyIdFindings {
             .noneMatch(key -> key.isRefused() || isBroken(key));
     return proven
         ? null
-        : "The KEKs do not prove that it is the right one: a key is missing, cannot be had, or"
+        : "The KEKs do not prove that it is the right one: a key is missing, is not available, or"
             + " does not decrypt with them. See encryption_keys.";
   }
 

@@ -176,8 +176,7 @@ final class PlaintextFindings {
                         "snapshot_id => " + snapshot.snapshotId()))
             .orElse(
                 String.format(
-                    "which one that is has to be found out: SELECT * FROM %s.snapshots",
-                    table.name()));
+                    "which one that is find out which: SELECT * FROM %s.snapshots", table.name()));
     return String.format(
         "Save the rows that are to stay (SELECT in a catalog of the same tables with"
             + " encryption.plaintext-files=allow), go back to the last encrypted snapshot that"
@@ -221,8 +220,8 @@ final class PlaintextFindings {
                 Kind.TAMPERED,
                 String.format("manifest list %s was written encrypted, and is %s", list, magic),
                 FileProblem.hint(ProblemCode.TAMPERED, FileKind.MANIFEST_LIST)
-                    + " Another file was put in its place: find out by whom. No row was returned:"
-                    + " queries refuse it."));
+                    + " Another file was put in its place: find out who did it. No row was"
+                    + " returned: queries refuse it."));
       }
     } catch (NotFoundException e) {
       addMissing(list, found);

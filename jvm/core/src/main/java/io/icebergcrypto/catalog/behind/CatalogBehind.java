@@ -59,8 +59,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
     } catch (UnsupportedOperationException e) { // Iceberg's, of a type
       throw new InvalidConfigurationException(
           String.format(
-              "There is no type '%s' of catalogs",
-              properties.get(CatalogUtil.ICEBERG_CATALOG_TYPE)),
+              "There is no catalog type '%s'", properties.get(CatalogUtil.ICEBERG_CATALOG_TYPE)),
           "The types are hive, rest, jdbc, hadoop, glue and nessie; catalog-impl names the class of"
               + " any other catalog.",
           e);
@@ -126,9 +125,9 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
 
     if (!keyId.equals(EncryptionProperties.keyId(begun.properties()))) {
       throw new NotSupportedException(
-              "the catalog's server makes tables without the "
+              "the catalog's server creates tables without the "
                   + EncryptionProperties.KEY_ID
-                  + " that they were asked to have",
+                  + " that was requested",
               "Nothing was written. Fix that at the server, or use another catalog.")
           .inTable(tableName);
     }

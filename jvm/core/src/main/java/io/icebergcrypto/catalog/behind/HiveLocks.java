@@ -43,8 +43,8 @@ final class HiveLocks {
 
     throw new InvalidConfigurationException(
             String.format(
-                "commits take no locks (%s or the table's %s is false), and the metastore embedded"
-                    + " here, of Hive %s, loses concurrent commits then",
+                "commits take no locks (%s or the table's %s is false), and the embedded metastore,"
+                    + " of Hive %s, then loses concurrent commits",
                 ConfigProperties.LOCK_HIVE_ENABLED, TableProperties.HIVE_LOCK_ENABLED, hive),
             "Leave these properties out, with a metastore that has lock tables; or use another"
                 + " catalog, or Spark 4.0 or later, whose Hive 2.3.10 needs no locks.")

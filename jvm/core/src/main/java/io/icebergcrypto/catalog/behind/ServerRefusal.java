@@ -40,8 +40,8 @@ public final class ServerRefusal {
   private static final Pattern NOT_READ = Pattern.compile("Could not resolve type id '[a-z-]+' as");
 
   private static final String LAGS =
-      "Or it shows the table as it was before the commit, from a cache or a replica that lags: load"
-          + " the table again in a while. If the key is there, all is well.";
+      "Or it shows the table as it was before the commit, from a cache or a replica that lags"
+          + " behind: load the table again later. If the key is there, all is well.";
 
   private static final Logger LOG = LoggerFactory.getLogger(ServerRefusal.class);
 
@@ -104,8 +104,7 @@ public final class ServerRefusal {
     } catch (RuntimeException e) {
       throw isAnswer(e)
           ? e
-          : CommitOutcome.unknown(
-              "the catalog's server gave no answer that can be read", e, tableName);
+          : CommitOutcome.unknown("the catalog's server gave no readable answer", e, tableName);
     }
   }
 
@@ -126,10 +125,10 @@ public final class ServerRefusal {
   public static IcebergCryptoException ofKeyId(RuntimeException e) {
     return new NotSupportedException(
         String.format(
-            "the catalog's server makes no table with %s: %s",
+            "the catalog's server creates no table with %s: %s",
             EncryptionProperties.KEY_ID, e.getMessage()),
-        "Nothing was made. The server, which needs no key, wants to decrypt tables itself: use a"
-            + " version of it that leaves that to its clients, or another catalog.",
+        "Nothing was created. The server wants to decrypt tables itself, for which it has no need:"
+            + " use a version of it that leaves that to its clients, or another catalog.",
         e);
   }
 
@@ -138,7 +137,7 @@ public final class ServerRefusal {
     return new OfStagedCreate(
         "the catalog's server does not create it in a transaction (stage-create): "
             + e.getMessage(),
-        "Nothing was made. CREATE TABLE first, then INSERT INTO it; in Java, create() and then"
+        "Nothing was created. CREATE TABLE first, then INSERT INTO it; in Java, create() and then"
             + " newTransaction() of the table.",
         e);
   }
@@ -189,7 +188,7 @@ public final class ServerRefusal {
       try {
         answer = reload.get();
       } catch (RuntimeException e) {
-        LOG.warn("{}: what the server has kept of a commit is not known", tableName, e);
+        LOG.warn("{}: it is not known what the server kept of a commit", tableName, e);
         return;
       }
 
@@ -252,8 +251,7 @@ public final class ServerRefusal {
 
   private static String whatToDo(TableMetadata before) {
     if (before == null || before.currentSnapshot() == null) {
-      return "What the commit wrote cannot be read: keep what it was made from, and use another"
-          + " table.";
+      return "What the commit wrote cannot be read: keep its source, and use another table.";
     }
 
     String file = before.metadataFileLocation();

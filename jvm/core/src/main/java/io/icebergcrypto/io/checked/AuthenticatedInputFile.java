@@ -79,7 +79,7 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
     if (!(metadata instanceof NativeEncryptionKeyMetadata)
         && metadata.buffer() != null
         && !KeyMetadataLengths.fit(metadata.buffer())) {
-      throw new IllegalArgumentException("A length in it is behind its end");
+      throw new IllegalArgumentException("A length in it points past its end");
     }
   }
 

@@ -17,7 +17,7 @@ import java.nio.ByteBuffer;
  */
 public record ExpectedFile(String table, String location, Long length) {
   private static final String CHANGED_HINT =
-      "The file was cut off, overwritten or exchanged after it was written, by accident or by"
+      "The file was cut off, overwritten or replaced after it was written, by accident or by"
           + " someone who can write to the storage. Restore it from a backup or an object version;"
           + " no row of it was returned that is not the table's.";
 
@@ -34,7 +34,8 @@ public record ExpectedFile(String table, String location, Long length) {
     return named(
         new IcebergCryptoException(
             String.format(
-                "%s could not be read: its storage ended it at or before byte %d of %d, and %s",
+                "%s could not be read: its storage ended the read at or before byte %d of %d, but"
+                    + " %s",
                 location, position, length, stored),
             "That is a failure of the storage, or of what is in between, and says nothing about the"
                 + " file. Read it again.",
@@ -53,7 +54,8 @@ public record ExpectedFile(String table, String location, Long length) {
   IcebergCryptoException continues() {
     return tampered(
         ProblemCode.APPENDED,
-        String.format("it goes on behind byte %d, where it ends: bytes were appended", length),
+        String.format(
+            "it continues after byte %d, where it should end: bytes were appended", length),
         null);
   }
 
@@ -77,8 +79,8 @@ public record ExpectedFile(String table, String location, Long length) {
     return tampered(
         ProblemCode.TRUNCATED,
         String.format(
-            "it ends after %d bytes, behind a block, in the middle of what is in it: it was cut"
-                + " off",
+            "it ends after %d bytes, at the end of a block but in the middle of its content: it was"
+                + " cut off",
             length),
         null);
   }
@@ -108,7 +110,7 @@ public record ExpectedFile(String table, String location, Long length) {
         new NotSupportedException(
             String.format("%s cannot be read by this version: %s", location, what),
             "Another program, or a later version of Iceberg, wrote it: read the table with that"
-                + " one, or update. Nothing says that the file was changed."));
+                + " one, or update. Nothing indicates that the file was changed."));
   }
 
   /** It cannot be read, for a reason that says nothing about its bytes. */
@@ -116,7 +118,7 @@ public record ExpectedFile(String table, String location, Long length) {
     return named(
         new IcebergCryptoException(
             String.format("%s could not be read: %s", location, cause),
-            "Nothing says that the file was changed. Read it again.",
+            "Nothing indicates that the file was changed. Read it again.",
             cause));
   }
 
@@ -135,7 +137,7 @@ public record ExpectedFile(String table, String location, Long length) {
                   "%s cannot be read: its key metadata has version %d, and this Iceberg reads"
                       + " version %d",
                   location, version, KeyMetadataLengths.VERSION),
-              "A later version of Iceberg wrote it: update. Nothing says that the file was"
+              "A later version of Iceberg wrote it: update. Nothing indicates that the file was"
                   + " changed."));
     }
 
@@ -156,13 +158,13 @@ public record ExpectedFile(String table, String location, Long length) {
     return named(
         new NotSupportedException(
             String.format(
-                "%s is not read: its key metadata gives no length, so that bytes could be missing"
-                    + " at its end",
+                "%s is not read: its key metadata gives no length, so bytes could be missing at its"
+                    + " end",
                 location),
-            "iceberg-rust wrote it, or another client that records no length; nothing says that it"
-                + " was changed. CALL <catalog>.system.repair_table(table => ..., confirm => true)"
-                + " gives the files of the current snapshot, and all manifest lists, their lengths."
-                + " To read such files as they are, set the catalog property"
+            "iceberg-rust wrote it, or another client that records no length; nothing indicates"
+                + " that it was changed. CALL <catalog>.system.repair_table(table => ..., confirm"
+                + " => true) gives the files of the current snapshot, and all manifest lists, their"
+                + " lengths. To read such files as they are, set the catalog property"
                 + " encryption.files-without-length=accept."));
   }
 

@@ -37,8 +37,8 @@ public final class ParquetFooterCheck {
 
   private static final String HINT =
       "A client other than Iceberg's own wrote it, or put it in the place of the table's: find out"
-          + " who. Such a client has to write encrypted footers and AES_GCM_V1. To use the file all"
-          + " the same, set the catalog property encryption.plaintext-files=allow.";
+          + " who. Such a client has to write encrypted footers and AES_GCM_V1. To use the file"
+          + " anyway, set the catalog property encryption.plaintext-files=allow.";
 
   private final String table;
   private final String location;
@@ -77,7 +77,7 @@ public final class ParquetFooterCheck {
     }
 
     if (check.ofStart < GCM.length) {
-      throw check.refusal("does not end as an encrypted Parquet file does");
+      throw check.refusal("does not end like an encrypted Parquet file");
     }
   }
 
@@ -106,8 +106,8 @@ public final class ParquetFooterCheck {
       ofStart += copy(position, bytes, offset, count, footerStart() + ofStart, start, ofStart);
       if (ofStart == GCM.length && !Arrays.equals(start, GCM)) {
         throw refusal(
-            "is not encrypted with AES_GCM_V1: under AES_GCM_CTR_V1 pages are not authenticated,"
-                + " and whether they were changed cannot be told");
+            "is not encrypted with AES_GCM_V1: under AES_GCM_CTR_V1 pages are not authenticated, so"
+                + " nothing shows whether they were changed");
       }
     }
   }
@@ -116,8 +116,8 @@ public final class ParquetFooterCheck {
   public static IcebergCryptoException plaintext(String location) {
     return new PlaintextException(
         String.format(
-            "file %s has a footer that is not encrypted: it shows the schema and the statistics of"
-                + " columns, if not more",
+            "file %s has a footer that is not encrypted: it reveals the schema and column"
+                + " statistics, if not more",
             location),
         HINT);
   }

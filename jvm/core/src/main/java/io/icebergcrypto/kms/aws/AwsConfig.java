@@ -197,7 +197,7 @@ public record AwsConfig(
 
           if (name.toLowerCase(Locale.ROOT).startsWith("aws:")) {
             throw new InvalidConfigurationException(
-                "Property " + CONTEXT + name + ": names that start with aws: are AWS's own",
+                "Property " + CONTEXT + name + ": names that start with aws: are reserved by AWS",
                 "Choose another name for this part of the encryption context.");
           }
 
@@ -206,7 +206,8 @@ public record AwsConfig(
     if (!context.isEmpty() && !algorithm.equals(SYMMETRIC)) {
       throw new InvalidConfigurationException(
           String.format(
-                  "%s=%s has no encryption context, and %s is set", ALGORITHM, algorithm, CONTEXT)
+                  "%s=%s supports no encryption context, but %s is set",
+                  ALGORITHM, algorithm, CONTEXT)
               + context.keySet(),
           "Use a symmetric key, or leave the encryption context out.");
     }
@@ -220,8 +221,8 @@ public record AwsConfig(
       throw new InvalidConfigurationException(
           String.format("Property %s%s cannot be '%s'", CONTEXT, name, value),
           value.contains("{catalog}")
-              ? "Write a fixed name out: a catalog has another name in each session, and keys bound"
-                  + " to one could not be unwrapped in another."
+              ? "Write a fixed name: a catalog may have another name in each session, and keys"
+                  + " bound to one could not be unwrapped in another."
               : TABLE_UUID + " is the only placeholder, and must be the whole value.");
     }
   }

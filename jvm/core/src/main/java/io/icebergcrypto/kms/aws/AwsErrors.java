@@ -129,7 +129,7 @@ record AwsErrors(AwsConfig config) {
     String refused = String.format("%s: login refused%s (%s)", problem, by, code(answer));
     if (isClock(answer)) {
       return new LoginFailedException(
-          refused + ": the time of this host and that of AWS differ too much",
+          refused + ": the clocks of this host and of AWS differ too much",
           "Set this host's clock (NTP): AWS refuses requests that are more than 5 minutes off.");
     }
 
@@ -148,7 +148,8 @@ record AwsErrors(AwsConfig config) {
     if (isTransient(answer)) {
       return new KmsUnavailableException(
           String.format("%s: AWS's %s answers %s", problem, service, shortly(answer)),
-          String.format("AWS's %s, which gives the login, is not well: try later.", service));
+          String.format(
+              "AWS's %s, which provides the login, is failing: try again later.", service));
     }
 
     boolean shown = kind(answer).startsWith("AccessDenied");
@@ -215,7 +216,7 @@ record AwsErrors(AwsConfig config) {
       default ->
           isTransient(answer)
               ? new KmsUnavailableException(
-                  said, "AWS KMS is overloaded or not well: the call is made again later.", answer)
+                  said, "AWS KMS is overloaded or failing: the call is retried.", answer)
               : new IcebergCryptoException(
                   said, "See the error's code in AWS KMS's API reference.", answer);
     };
@@ -241,7 +242,7 @@ record AwsErrors(AwsConfig config) {
     if (HeaderValues.areQuotedBy(failure)) {
       return new LoginFailedException(
           problem
-              + ": login refused, as a credential or a token for one cannot be a header's value",
+              + ": login refused, as a credential, or a token for one, is not a valid header value",
           "Look for a line break in AWS_SESSION_TOKEN, AWS_CONTAINER_AUTHORIZATION_TOKEN or its"
               + " file, or in what the credentials provider reads.");
     }
@@ -291,10 +292,10 @@ record AwsErrors(AwsConfig config) {
 
     if (notNow) {
       return new KmsUnavailableException(
-          problem + ": what gives this host its login did not: " + passing.group(),
+          problem + ": the service that gives this host its login failed: " + passing.group(),
           "STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is"
-              + " busy, restarts or cannot be reached: the call is made again. If it stays so, look"
-              + " at it, and whether it refuses this pod.");
+              + " busy, restarting or unreachable: the call is retried. If this persists, check it,"
+              + " and whether it refuses this pod.");
     }
 
     return noCredentials
@@ -338,7 +339,7 @@ record AwsErrors(AwsConfig config) {
 
     if (isUnreadable(failure)) {
       return new KmsUnavailableException(
-          problem + ": its answer was cut off, or is not one of AWS KMS",
+          problem + ": its answer was cut off, or did not come from AWS KMS",
           "Check encryption.kms.aws.endpoint and any proxy before it.");
     }
 

@@ -260,7 +260,7 @@ final class AwsKeys implements MasterKeys {
       AwsConfig config, String wanted, Object actual, String property) {
     return new InvalidConfigurationException(
         String.format(
-            "%s=%s makes a client for KMS with %s, and the properties ask for %s",
+            "%s=%s creates a KMS client with %s, but the properties ask for %s",
             AwsConfig.FACTORY,
             config.properties().get(AwsConfig.FACTORY),
             Objects.requireNonNullElse(actual, "no such setting"),

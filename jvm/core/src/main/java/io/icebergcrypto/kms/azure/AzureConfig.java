@@ -156,9 +156,9 @@ public record AzureConfig(
     }
 
     throw new InvalidConfigurationException(
-        String.format("%s is at none of Azure's own hosts for vaults: %s", VAULT_URL, vault),
-        "Check the address. If this is another cloud or an Azure Stack Hub, name what tokens are"
-            + " for with "
+        String.format("%s is not one of Azure's own hosts for vaults: %s", VAULT_URL, vault),
+        "Check the address. If this is another cloud or an Azure Stack Hub, name the scope of"
+            + " tokens with "
             + TOKEN_SCOPE
             + ", such as https://vault.azure.net/.default.");
   }

@@ -51,7 +51,7 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     String said = said(http, inner.isEmpty() ? code : inner, JsonHttp.text(error, "message"));
     if (http == 429 || http == 408 || http / 100 == 5) {
       return new KmsUnavailableException(
-          problem("is not available for", said),
+          problem("is not available for key", said),
           http == 429
               ? "The vault's limit of transactions is reached: keep keys in memory longer with"
                   + " encryption.kms.cache.ttl-ms, or use a vault of its own for these tables."
@@ -60,9 +60,9 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
 
     if (http == 401) {
       return new LoginFailedException(
-          problem("does not accept the login for", said),
-          "The token is refused even when it is new: check that its tenant is the vault's"
-              + " (AZURE_TENANT_ID), and this host's clock (NTP).");
+          problem("does not accept the login for key", said),
+          "Even a new token is refused: check that its tenant is the vault's (AZURE_TENANT_ID), and"
+              + " this host's clock (NTP).");
     }
 
     if (code.isBlank()) {
@@ -74,7 +74,7 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
       case 403 -> forbidden(inner, said);
       case 404, 409 ->
           new KeyNotFoundException(
-              problem("has no", said),
+              problem("has no key", said),
               String.format(
                   "Check the name and the vault. A key that was deleted can be recovered while the"
                       + " vault keeps it: `az keyvault key recover --name %s ...`. A new one:"
@@ -88,17 +88,18 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
   private IcebergCryptoException badRequest(String code, String said) {
     if (UNFIT.matcher(code + " " + said).find()) {
       return new NotSupportedException(
-          problem("cannot use " + config.algorithm() + " with", said),
+          problem("cannot use " + config.algorithm() + " with key", said),
           "Set encryption.kms.azure.algorithm to one that fits the key: RSA-OAEP-256 for RSA,"
               + " A256KW for a 256 bit AES key of a Managed HSM.");
     }
 
     return operation.equals("unwrapkey")
         ? new BadWrappedKeyException(
-            problem("cannot unwrap with", said),
+            problem("cannot unwrap with key", said),
             "The wrapped key was changed, or another key, version, algorithm or KMS wrapped it.")
         : new InvalidConfigurationException(
-            problem("cannot wrap with", said), "Check the key and encryption.kms.azure.algorithm.");
+            problem("cannot wrap with key", said),
+            "Check the key and encryption.kms.azure.algorithm.");
   }
 
   private IcebergCryptoException forbidden(String inner, String said) {
@@ -106,22 +107,22 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     return switch (reason) {
       case "KeyDisabled", "KeyExpired", "KeyNotYetValid" ->
           new KeyDisabledException(
-              problem("does not let anyone use", said),
+              problem("does not let anyone use key", said),
               "Enable the key, or correct its activation or expiration date: `az keyvault key"
                   + " set-attributes --enabled true` (--not-before, --expires), or rotate it.");
       case "KeyOperationForbidden" ->
           new NotSupportedException(
-              problem("does not permit this operation with", said),
+              problem("does not permit this operation with key", said),
               "The key's permitted operations (key_ops) need wrapKey and unwrapKey: `az keyvault"
                   + " key set-attributes --ops wrapKey unwrapKey`, or use another key.");
       case "ForbiddenByFirewall", "ForbiddenByConnection", "ForbiddenByNsp" ->
           new AccessDeniedException(
-              problem("may not be used from this network for", said),
+              problem("may not be used from this network for key", said),
               "Allow this host's network in the vault's firewall, or connect by its private"
                   + " endpoint.");
       default ->
           new AccessDeniedException(
-              problem("may not be used by this login for", said),
+              problem("may not be used by this login for key", said),
               String.format(
                   "Grant this login `%s` on the key: the role 'Key Vault Crypto Service Encryption"
                       + " User' (Managed HSM: 'Managed HSM Crypto Service Encryption User') has"
@@ -133,13 +134,13 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
   /** The error for an answer that no vault gives. */
   IcebergCryptoException notVault(int http) {
     return new InvalidConfigurationException(
-        problem("answers for", "HTTP " + http + " that is not an answer of Key Vault's"),
+        problem("answers for key", "HTTP " + http + ", which is not an answer of Key Vault"),
         "Check encryption.kms.azure.vault-url, and any proxy on the way there.");
   }
 
   private String problem(String what, String said) {
     String version = key.isPinned() ? " (version " + key.version() + ")" : "";
-    return String.format("%s %s key '%s'%s: %s", config, what, key.given(), version, said);
+    return String.format("%s %s '%s'%s: %s", config, what, key.given(), version, said);
   }
 
   /** Azure's message on one line; left out where it repeats what must not be shown. */

@@ -34,7 +34,7 @@ final class AzureKeys implements MasterKeys {
           String.format(
               "%s: %s cannot wrap %d bytes under key '%s'",
               config, config.algorithm(), key.length, keyId),
-          "AES key wrap takes 16 bytes or more, in eights: keys of 128, 192 or 256 bits.");
+          "AES key wrap takes 16 bytes or more, in multiples of 8: keys of 128, 192 or 256 bits.");
     }
 
     AzureVault.Result result = vault.wrap(key, by);
@@ -82,7 +82,7 @@ final class AzureKeys implements MasterKeys {
     body.get(id);
     String version = new String(id, StandardCharsets.US_ASCII);
     if (!VERSION.matcher(version).matches()) {
-      throw damaged(by, "the key version in it cannot be");
+      throw damaged(by, "the key version in it is impossible");
     }
 
     if (by.isPinned() && !by.version().equalsIgnoreCase(version)) {

@@ -171,7 +171,8 @@ final class AzureLogin {
           credential.getTokenSync(new TokenRequestContext().addScopes(config.scope()));
       if (answer == null || answer.getToken() == null) {
         throw new LoginFailedException(
-            subject(keyId) + ": the credential gave no token", "Check the credential provider.");
+            subject(keyId) + ": the credential provider returned no token",
+            "Check the credential provider.");
       }
 
       HeaderValues.require(subject(keyId), "Authorization", answer.getToken());
@@ -259,7 +260,7 @@ final class AzureLogin {
 
     if (HeaderValues.areQuotedBy(e)) {
       return new LoginFailedException(
-          subject + ": login failed: a value for a header of its request cannot be one",
+          subject + ": login failed: its request has a value that is not a valid header value",
           "Look for a line break in IDENTITY_HEADER, or in what the credential provider reads.");
     }
 
@@ -303,9 +304,9 @@ final class AzureLogin {
         e);
   }
 
-  private static KmsUnavailableException notNow(String problem, Throwable cause) {
+  private static KmsUnavailableException notNow(String what, Throwable cause) {
     return new KmsUnavailableException(
-        problem.strip(),
+        what.strip(),
         "Check the network between this host and Entra ID, or the machine's identity service;"
             + " encryption.kms.call-timeout-ms is the limit of one attempt.",
         cause);

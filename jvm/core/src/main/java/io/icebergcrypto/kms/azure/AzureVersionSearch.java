@@ -176,7 +176,7 @@ final class AzureVersionSearch {
   private BadWrappedKeyException tooMany(int versions) {
     return new BadWrappedKeyException(
         String.format(
-            "%s: of the %d versions of key '%s', %d were tried, the newest first, and do not unwrap"
+            "%s: of the %d versions of key '%s', %d were tried, the newest first, and none unwraps"
                 + " this key",
             config, versions, key.given(), config.versionsToTry()),
         "Raise " + AzureConfig.VERSIONS_TO_TRY + " to try older ones.");

@@ -70,8 +70,8 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
                 () ->
                     new BadWrappedKeyException(
                         String.format(
-                            "A key wrapped under '%s' was not wrapped by KMS type %s: it has none"
-                                + " of its headers (%d bytes)",
+                            "A key wrapped under '%s' was not wrapped by KMS type %s: it does not"
+                                + " have its header (%d bytes)",
                             keyId, kms, blob.remaining()),
                         "If the table was written with another KMS (aws, gcp, azure), set that as"
                             + " encryption.kms-type; otherwise the table's metadata was changed or"
@@ -88,7 +88,7 @@ public record WrappedKey(String kms, int keyVersion, byte[] body) {
     if (keyVersion < 0) {
       throw new BadWrappedKeyException(
           String.format(
-              "A key wrapped by %s under '%s' names a key version that cannot be: %d",
+              "A key wrapped by %s under '%s' names an impossible key version: %d",
               kms, keyId, keyVersion),
           "The table's metadata was changed or damaged: restore it.");
     }

@@ -151,9 +151,9 @@ final class Breakers {
       String kms, String keyId, String why, CircuitBreaker<Object> breaker) {
     return new KmsUnavailableException(
         String.format(
-            "%s was not asked for key '%s': "
+            "%s was not called for key '%s': "
                 + String.format(why, limits.breakerFailures())
-                + " is left alone for %d ms more",
+                + " is not called for another %d ms",
             kms,
             keyId,
             breaker.getRemainingDelay().toMillis()),

@@ -113,9 +113,9 @@ public final class CallContext {
     String uuid = tableUuid();
     if (uuid == null) {
       throw new InvalidConfigurationException(
-          String.format("%s asks for the table's UUID, and the caller did not pass it", setting),
-          "Nothing was asked of the KMS. Only this project's catalogs tell a KMS client which table"
-              + " a key is for: use the table through one of them.");
+          String.format("%s asks for the table's UUID, but the caller did not pass it", setting),
+          "The KMS was not called. Only this project's catalogs tell a KMS client which table a key"
+              + " is for: use the table through one of them.");
     }
 
     return uuid;

@@ -190,7 +190,7 @@ public final class Resilience {
             keyId,
             limits.callTimeoutMs(),
             limits.deadlineMs(),
-            before == null ? "" : "; an attempt before failed: " + before.problem()),
+            before == null ? "" : "; an earlier attempt failed: " + before.problem()),
         "Check the KMS's load and the network; the times are "
             + KmsProperties.CALL_TIMEOUT_MS
             + " and "

@@ -50,7 +50,7 @@ public final class TimedCalls {
       running = pool.submit(() -> DaemonThreads.withLoader(loader, call::call));
     } catch (RejectedExecutionException e) {
       throw new KmsUnavailableException(
-          String.format("%s: %d calls hang", problem, MAX_THREADS),
+          String.format("%s: %d calls are hanging", problem, MAX_THREADS),
           "Check that the KMS is up and can be reached, and start a new Spark process.",
           e);
     }

@@ -165,8 +165,7 @@ public final class KmsProperties {
                 Spelling.nearest(name, known), String.join(", ", known)))
         : new InvalidConfigurationException(
             String.format(
-                "Property %s is one of the KMS type %s, and the catalog's is %s",
-                name, other, type),
+                "Property %s belongs to KMS type %s, but the catalog's is %s", name, other, type),
             String.format("Leave it out, or set %s=%s.", KMS_TYPE, other));
   }
 }

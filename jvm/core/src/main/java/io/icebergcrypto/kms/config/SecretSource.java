@@ -133,7 +133,7 @@ public final class SecretSource implements Serializable {
     if (secret.lines().skip(1).findAny().isPresent()) {
       throw new InvalidConfigurationException(
           String.format("The %s, which %s names, has more than one line", this, property),
-          "Put the secret into it and nothing else; a comment would be taken for a part of it.");
+          "Put the secret into it and nothing else; a comment would be read as part of it.");
     }
 
     return secret;
@@ -267,7 +267,7 @@ public final class SecretSource implements Serializable {
     if (!tooMuch.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(
-              "File %s, which %s names, is open to others than its owner (%s)",
+              "File %s, which %s names, is open to others besides its owner (%s)",
               file, property, PosixFilePermissions.toString(attributes.permissions())),
           isProjected(file)
               ? "It is in a volume of Kubernetes, where chmod does not last: in a pod template,"
@@ -297,10 +297,10 @@ public final class SecretSource implements Serializable {
     if (attributes != null && !Collections.disjoint(attributes.permissions(), OTHERS_CHANGE)) {
       throw new InvalidConfigurationException(
           String.format(
-              "File %s, which %s names, may be changed by others than its owner (%s): they could"
+              "File %s, which %s names, may be changed by others besides its owner (%s): they could"
                   + " choose the login",
               file, name, PosixFilePermissions.toString(attributes.permissions())),
-          "Take the permission away: chmod go-w " + file);
+          "Remove the permission: chmod go-w " + file);
     }
   }
 
@@ -368,7 +368,7 @@ public final class SecretSource implements Serializable {
     } catch (java.nio.file.AccessDeniedException e) {
       throw new AccessDeniedException(
           String.format("File %s, which %s names, may not be read by this user", file, property),
-          "Give the user that runs Spark the file: chown it, with mode 600.",
+          "Make the user that runs Spark the file's owner (chown), with mode 600.",
           e);
     } catch (IOException e) {
       throw new InvalidConfigurationException(

@@ -48,7 +48,8 @@ record GcpErrors(GcpConfig config, String keyId) {
     String message = oneLine(JsonHttp.text(error, "message"));
     if (http == 429 || isServerError(http) && http != 501 || NOT_NOW.contains(status)) {
       return new KmsUnavailableException(
-          problem("is not available for", String.format("HTTP %d %s %s", http, status, message)),
+          problem(
+              "is not available for key", String.format("HTTP %d %s %s", http, status, message)),
           http == 429
               ? "The project's quota of Cloud KMS requests is used up: ask for a larger one, or"
                   + " keep keys in memory longer with encryption.kms.cache.ttl-ms."
@@ -58,21 +59,22 @@ record GcpErrors(GcpConfig config, String keyId) {
     return switch (status) {
       case "NOT_FOUND" ->
           new KeyNotFoundException(
-              problem("has no", message),
+              problem("has no key", message),
               "Check project, location, key ring and key; make it with GcpKms(...).create_key(...)"
                   + " or `gcloud kms keys create`.");
       case "PERMISSION_DENIED" ->
           new AccessDeniedException(
-              problem("does not let this login use", message), toBeAllowed(reason(error), verb));
+              problem("does not let this login use key", message),
+              toBeAllowed(reason(error), verb));
       case "UNAUTHENTICATED" ->
           new LoginFailedException(
-              problem("refuses the login for", message),
-              "Log in again, or replace the credentials file: the token is refused even when new.");
+              problem("refuses the login for key", message),
+              "Log in again, or replace the credentials file: even a new token is refused.");
       case "INVALID_ARGUMENT", "FAILED_PRECONDITION" -> invalid(status, verb, message);
       default ->
           new InvalidConfigurationException(
               problem(
-                  String.format("answers HTTP %d for", http),
+                  String.format("answers HTTP %d for key", http),
                   status.isEmpty() ? "that is not an answer of Cloud KMS" : status + " " + message),
               "Check encryption.kms.gcp.endpoint, and any proxy on the way there.");
     };
@@ -83,28 +85,28 @@ record GcpErrors(GcpConfig config, String keyId) {
     boolean isArgument = status.equals("INVALID_ARGUMENT");
     if (isArgument && message.contains("checksum")) {
       return new KmsUnavailableException(
-          problem("got a damaged request for", message),
+          problem("got a damaged request for key", message),
           "If it happens again, look for a proxy between here and Cloud KMS that changes"
               + " requests.");
     }
 
     if (message.contains("purpose")) {
       return new NotSupportedException(
-          problem("cannot wrap with", message),
+          problem("cannot wrap with key", message),
           "Use a key with purpose ENCRYPT_DECRYPT (`gcloud kms keys create"
               + " --purpose=encryption`).");
     }
 
     if (!isArgument) {
       return new KeyDisabledException(
-          problem("cannot use", message),
+          problem("cannot use key", message),
           "Enable or restore the key version that it names: `gcloud kms keys versions enable` or"
               + " `restore`. A destroyed one is gone, with all that it wrapped.");
     }
 
     if (verb.equals("decrypt")) {
       return new BadWrappedKeyException(
-          problem("cannot unwrap with", message),
+          problem("cannot unwrap with key", message),
           String.format(
               "The wrapped key was changed, or another key or KMS wrapped it, or it was wrapped"
                   + " with %s: see encryption.kms.gcp.additional-authenticated-data.",
@@ -114,7 +116,7 @@ record GcpErrors(GcpConfig config, String keyId) {
     }
 
     return new InvalidConfigurationException(
-        problem("cannot wrap with", message),
+        problem("cannot wrap with key", message),
         "Check the key's name and its location, and that encryption.kms.gcp.endpoint serves that"
             + " location.");
   }
@@ -142,7 +144,7 @@ record GcpErrors(GcpConfig config, String keyId) {
   }
 
   private String problem(String what, String said) {
-    return String.format("%s %s key '%s': %s", config, what, keyId, said).strip();
+    return String.format("%s %s '%s': %s", config, what, keyId, said).strip();
   }
 
   /** The reason of a google.rpc.ErrorInfo among the details; empty if it has none. */
@@ -174,7 +176,7 @@ record GcpErrors(GcpConfig config, String keyId) {
     }
 
     if (HeaderValues.areQuotedBy(failure)) {
-      return refused(source, "a token in between cannot be a header's value");
+      return refused(source, "an intermediate token is not a valid header value");
     }
 
     String login = String.format("%s: Google's login for key '%s'", config, keyId);

@@ -138,7 +138,7 @@ final class GcpKeys implements MasterKeys {
 
   private static KmsUnavailableException damaged(GcpConfig config, String what, String keyId) {
     return new KmsUnavailableException(
-        String.format("%s %s (key '%s'): it was damaged on its way", config, what, keyId),
+        String.format("%s %s (key '%s'): it was damaged in transit", config, what, keyId),
         "If it happens again, look for a proxy between here and Cloud KMS that changes requests.");
   }
 

@@ -101,7 +101,7 @@ public record HadoopConfig(String uri, String user, String caFile, TimeLimit tim
         .orElseThrow(
             () ->
                 new InvalidConfigurationException(
-                    String.format("Property %s names a host that cannot be one", URI_PROPERTY),
+                    String.format("Property %s names an invalid host", URI_PROPERTY),
                     "Give host names or addresses, such as " + EXAMPLE + "."));
   }
 

@@ -66,7 +66,7 @@ final class HadoopErrors {
               "%s has no key '%s', or no longer the version of it that is needed %s",
               config, keyId, told),
           String.format(
-              "Check encryption.key-id, or make the key: hadoop key create %s -size 256, or"
+              "Check encryption.key-id, or create the key: hadoop key create %s -size 256, or"
                   + " pyspark_iceberg_crypto.HadoopKms(...).create_key('%s'). Tables need every"
                   + " version that wrapped their keys.",
               keyId, keyId));
@@ -78,7 +78,7 @@ final class HadoopErrors {
           String.format(
               "%s does not answer as a Hadoop KMS does (for key '%s') %s", config, keyId, told),
           "Check encryption.kms.hadoop.uri: the path is /kms, and http or https what the KMS has;"
-              + " or is a proxy there?");
+              + " is a proxy in between?");
     }
 
     return http == 429 || http / 100 == 5

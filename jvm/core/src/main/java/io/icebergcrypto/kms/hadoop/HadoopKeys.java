@@ -81,7 +81,8 @@ final class HadoopKeys implements MasterKeys {
               "A wrapped key does not unwrap with version %s of key '%s' of %s",
               eek.version(), keyId, config),
           "The wrapped key was changed, or another key of that name wrapped it (was the key deleted"
-              + " and made again, or is it another KMS?): restore the table's metadata or the key.",
+              + " and created again, or is it another KMS?): restore the table's metadata or the"
+              + " key.",
           e);
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("every Java has AES-GCM", e);

@@ -24,8 +24,8 @@ public final class HeaderValues {
     if (problem != null) {
       throw new InvalidConfigurationException(
           String.format("%s: the value for the header %s %s", kms, header, problem),
-          "Look where it comes from (a file, a variable, a credential provider): often it is a"
-              + " newline that was read with it.");
+          "Check where it comes from (a file, a variable, a credential provider): often a newline"
+              + " was read with it.");
     }
 
     return value;
@@ -72,7 +72,7 @@ public final class HeaderValues {
    */
   public static LoginFailedException refused(String kms) {
     return new LoginFailedException(
-        kms + ": a credential cannot be a header's value",
+        kms + ": a credential is not a valid header value",
         "Look for a line break in the file, variable or credential provider that it comes from.");
   }
 }

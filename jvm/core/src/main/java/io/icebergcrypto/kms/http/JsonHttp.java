@@ -228,7 +228,7 @@ public final class JsonHttp {
   private IcebergCryptoException tooLong(LimitedBody.TooLongException body) {
     String problem =
         String.format(
-            "%s answers HTTP %d with more than %d bytes, which no KMS does",
+            "%s answers HTTP %d with more than %d bytes, which no KMS sends",
             kms, body.status(), LimitedBody.MOST_BYTES);
     String hint = "Check the address, and any proxy on the way there.";
     return body.status() == 429 || body.status() >= 500

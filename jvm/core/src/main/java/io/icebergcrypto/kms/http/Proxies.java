@@ -58,7 +58,7 @@ public final class Proxies {
         String.format(
             "%s is behind a proxy that asks for a login (HTTP 407)%s",
             problem, before(address).map(proxy -> ": " + text(proxy)).orElse("")),
-        "Let this host past the proxy (http.nonProxyHosts of Java, for the driver and the"
-            + " executors), or have the proxy let the KMS's address pass without a login.");
+        "Bypass the proxy (Java's http.nonProxyHosts, on the driver and the executors), or let the"
+            + " proxy pass the KMS's address without a login.");
   }
 }

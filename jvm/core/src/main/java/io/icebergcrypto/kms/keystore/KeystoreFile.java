@@ -95,10 +95,10 @@ final class KeystoreFile {
     if (!password.matches("[ -~]+")) {
       throw new InvalidConfigurationException(
           String.format(
-              "The keystore's password in %s has characters that no PKCS12 keystore of Java's"
-                  + " takes",
+              "The keystore's password in %s has characters that no PKCS12 keystore of Java"
+                  + " accepts",
               source),
-          "Use a password of letters, digits and signs of ASCII; as many as you like.");
+          "Use ASCII letters, digits and punctuation, as many as you like.");
     }
 
     return password.toCharArray();
@@ -198,7 +198,7 @@ final class KeystoreFile {
     if (cause instanceof java.nio.file.AccessDeniedException) {
       return new AccessDeniedException(
           String.format("Keystore %s may not be read by this user", path),
-          "Give the user that runs Spark the file: chown it, with mode 600.",
+          "Make the user that runs Spark the file's owner (chown), with mode 600.",
           cause);
     }
 

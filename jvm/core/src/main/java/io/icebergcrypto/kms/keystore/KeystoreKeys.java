@@ -58,8 +58,8 @@ final class KeystoreKeys implements MasterKeys {
           String.format(
               "A wrapped key does not unwrap with version %d of key '%s' of %s",
               version, keyId, config),
-          "This keystore has another key of that name than the one that wrapped it, or the wrapped"
-              + " key was changed: use the keystore that the table was written with.",
+          "This keystore's key of that name is not the one that wrapped it, or the wrapped key was"
+              + " changed: use the keystore that the table was written with.",
           e);
     } catch (GeneralSecurityException e) {
       throw KeystoreFile.failed(config.path(), "unwrap", keyId, e);

@@ -39,7 +39,7 @@ public record Pkcs11Config(Pkcs11Token.Place place, SecretSource pin, TimeLimit 
       throw new InvalidConfigurationException(
           String.format(
               "%s of %s and %s are set", label == null ? "None" : "Both", TOKEN_LABEL, SLOT),
-          "Set exactly one of the two; the label, as slots may be renumbered.");
+          "Set exactly one of the two, preferably the label, as slots may be renumbered.");
     }
 
     return new Pkcs11Config(

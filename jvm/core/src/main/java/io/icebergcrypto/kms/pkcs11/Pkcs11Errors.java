@@ -100,28 +100,28 @@ final class Pkcs11Errors {
 
     String task = String.format("%s could not %s", token, doing);
     String problem = (task + ": " + Causes.innermostMessage(error)).strip();
-    String refused = task + ": login refused, the ";
+    String refused = task + ": login refused, ";
     String code = answer(error).split(" ", 2)[0]; // newer Javas may add to it
     return switch (error instanceof NoSuchAlgorithmException ? "CKR_MECHANISM_INVALID" : code) {
       case "CKR_PIN_INCORRECT", "CKR_PIN_INVALID", "CKR_PIN_LEN_RANGE" ->
           new LoginFailedException(
-              refused + "pin is wrong (" + code + ")",
+              refused + "the pin is wrong (" + code + ")",
               "Check the pin. It is not tried again by this process: a token locks itself after a"
                   + " few wrong ones.",
               error);
       case "CKR_PIN_EXPIRED" ->
           new LoginFailedException(
-              refused + "pin has expired",
+              refused + "the pin has expired",
               "Set a new pin: pkcs11-tool --login --change-pin.",
               error);
       case "CKR_PIN_LOCKED" ->
           new LoginFailedException(
-              refused + "token has locked the pin",
+              refused + "the token has locked the pin",
               "The token's security officer unlocks it: pkcs11-tool --login-type so --init-pin.",
               error);
       case "CKR_USER_PIN_NOT_INITIALIZED" ->
           new LoginFailedException(
-              refused + "token's user has no pin yet",
+              refused + "the token's user has no pin yet",
               "The token's security officer sets it: pkcs11-tool --login-type so --init-pin.",
               error);
       case "CKR_KEY_FUNCTION_NOT_PERMITTED" ->
@@ -132,7 +132,7 @@ final class Pkcs11Errors {
       case "CKR_SLOT_ID_INVALID" ->
           new InvalidConfigurationException(
               problem,
-              "The library has no such slot; pkcs11-tool --list-slots shows those there are. A"
+              "The library has no such slot; pkcs11-tool --list-slots shows the slots that exist. A"
                   + " token is better named by its label: encryption.kms.pkcs11.token-label.",
               error);
       case "CKR_TOKEN_NOT_RECOGNIZED" ->
@@ -144,8 +144,8 @@ final class Pkcs11Errors {
       case "CKR_MECHANISM_INVALID", "CKR_MECHANISM_PARAM_INVALID", "CKR_ARGUMENTS_BAD" ->
           new NotSupportedException(
               problem,
-              "The token must do AES-GCM (CKM_AES_GCM) with a nonce that the caller gives;"
-                  + " pkcs11-tool --list-mechanisms shows what it does.",
+              "The token must support AES-GCM (CKM_AES_GCM) with a nonce that the caller gives;"
+                  + " pkcs11-tool --list-mechanisms shows what it supports.",
               error);
       default -> otherwise(error, code, problem);
     };
@@ -156,8 +156,8 @@ final class Pkcs11Errors {
     if (says(error, "sharing same CKA_LABEL")) {
       return new InvalidConfigurationException(
           problem,
-          "Two secret keys of the token have one label, and Java then reads none: give one of them"
-              + " another label.",
+          "Two secret keys of the token have the same label, and Java then reads none: give one of"
+              + " them another label.",
           error);
     }
 

@@ -122,8 +122,8 @@ final class Pkcs11Keys implements MasterKeys {
           String.format(
               "A wrapped key does not unwrap with version %d of key '%s' of %s",
               version, keyId, place),
-          "This token has another key of that label than the one that wrapped it, or the wrapped"
-              + " key was changed: use the token that the table was written with.",
+          "This token's key of that label is not the one that wrapped it, or the wrapped key was"
+              + " changed: use the token that the table was written with.",
           e);
     }
   }
@@ -174,8 +174,8 @@ final class Pkcs11Keys implements MasterKeys {
     if (!Arrays.equals(plaintext, back)) {
       throw new NotSupportedException(
           String.format("%s does not unwrap what it has just wrapped under '%s'", place, keyId),
-          "Does the token replace the nonce of AES-GCM by one of its own, as some do in FIPS mode?"
-              + " Then it cannot be used here.");
+          "Does the token replace the nonce of AES-GCM with one of its own, as some do in FIPS"
+              + " mode? Then it cannot be used here.");
     }
 
     Arrays.fill(back, (byte) 0);
@@ -202,7 +202,7 @@ final class Pkcs11Keys implements MasterKeys {
     return new KeyNotFoundException(
         String.format("%s has no key '%s' (CKA_LABEL)", place, keyId),
         session.isEmpty()
-            ? "It shows no key at all to this pin: make one."
+            ? "It shows no key at all to this pin: create one."
             : String.format(
                 "It has: %s. Use one of these as encryption.key-id, or make '%s' on the token.",
                 session.keyIds(), keyId));

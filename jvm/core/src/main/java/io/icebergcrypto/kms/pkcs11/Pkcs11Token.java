@@ -137,7 +137,8 @@ final class Pkcs11Token {
               "%s could not %s: login refused, the pin in %s is still the wrong one",
               place, doing, source),
           "Put the right pin there. It is not tried again as it is: a token locks itself after a"
-              + " few wrong ones. If it is the right one since then, start a new process.");
+              + " few wrong ones. If the token's pin was changed to this one since then, start a"
+              + " new process.");
     }
 
     Provider provider = Pkcs11Library.open(place.library(), "slot = " + slot);
@@ -200,7 +201,7 @@ final class Pkcs11Token {
               doing,
               session == null
                   ? "the library shows no token at all"
-                  : "the token has gone; it was there before"),
+                  : "the token is gone; it was there before"),
           "Check that the HSM is up and reachable, and the library's own configuration.");
     }
 

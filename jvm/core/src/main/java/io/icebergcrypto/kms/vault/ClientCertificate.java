@@ -125,7 +125,7 @@ record ClientCertificate(String file, SecretSource key) implements Serializable 
     }
 
     throw new InvalidConfigurationException(
-        String.format("The %s has a private key of a kind that Java's TLS does not know", key),
+        String.format("The %s has a private key of a kind that Java's TLS does not support", key),
         "Use an RSA, EC or Ed25519 key.");
   }
 
@@ -148,7 +148,7 @@ record ClientCertificate(String file, SecretSource key) implements Serializable 
 
     if (!matches) {
       throw new InvalidConfigurationException(
-          String.format("The %s has not the private key of the certificate in %s", key, file),
+          String.format("The %s does not have the private key of the certificate in %s", key, file),
           "Put the certificate and its own private key there.");
     }
   }

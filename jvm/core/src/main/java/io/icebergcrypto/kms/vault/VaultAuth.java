@@ -97,7 +97,7 @@ record VaultAuth(
     if (found.size() > 1) {
       throw new InvalidConfigurationException(
           String.format(
-              "Vault is given two logins: by %s and by %s",
+              "Vault has two logins: by %s and by %s",
               found.get(0).method.title, found.get(1).method.title),
           String.format(
               "Set one of %s, %s, %s and %s, with what belongs to it.",
@@ -110,9 +110,9 @@ record VaultAuth(
           && auth.map(VaultAuth::method).filter(method::equals).isEmpty()) {
         throw new InvalidConfigurationException(
             String.format(
-                "Property %s is set, and the login is not by %s",
+                "Property %s is set, but the login is not by %s",
                 method.mountProperty, method.title),
-            "Take it away, or set what that login needs.");
+            "Remove it, or set what that login needs.");
       }
     }
 

@@ -75,8 +75,8 @@ public record VaultConfig(
     Optional<VaultAuth> auth = VaultAuth.read(reader);
     if (token.isPresent() == auth.isPresent()) {
       throw new InvalidConfigurationException(
-          auth.map(login -> "Vault is given a token and a login: " + login)
-              .orElse("Vault is given nothing to log in with"),
+          auth.map(login -> "Vault has both a token and a login: " + login)
+              .orElse("Vault has nothing to log in with"),
           String.format(
               "Set one of %s, %s, %s with %s, %s, %s with %s, or %s with %s.",
               TOKEN_ENV,
@@ -111,7 +111,7 @@ public record VaultConfig(
       default ->
           throw new InvalidConfigurationException(
               String.format("Property %s is '%s'", WRAPPED_FORMAT, format),
-              "Use header (the default), or bare for clients that know no header.");
+              "Use header (the default), or bare for clients that do not know the header.");
     };
   }
 
@@ -181,7 +181,7 @@ public record VaultConfig(
     URI uri = URI.create(value);
     if (!HttpsAddress.isHttps(uri) && reader.optional(VaultAuth.CERT_FILE) != null) {
       throw new InvalidConfigurationException(
-          String.format("Property %s is http, and a TLS certificate logs in", ADDRESS),
+          String.format("Property %s is http, but the login is by TLS certificate", ADDRESS),
           "Use https: there is no certificate without TLS.");
     }
 

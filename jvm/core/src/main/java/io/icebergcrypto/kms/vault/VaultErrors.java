@@ -108,8 +108,8 @@ final class VaultErrors {
                 "%s does not unwrap a key that names '%s' as its master key %s",
                 config, keyId, told),
             "The wrapped key was changed, or another key or another Vault wrapped it (was the key"
-                + " deleted and made again?): restore the table's metadata, or the key from Vault's"
-                + " backup.")
+                + " deleted and created again?): restore the table's metadata, or the key from"
+                + " Vault's backup.")
         : new IcebergCryptoException(
             String.format("%s does not wrap with key '%s' %s", config, keyId, told),
             "Look at the key: vault read " + path + ".");
@@ -120,8 +120,9 @@ final class VaultErrors {
     return new KeyNotFoundException(
         String.format("%s has no key '%s'", config, keyId),
         String.format(
-            "Check encryption.key-id and encryption.kms.vault.transit-mount, or make the key: vault"
-                + " write -f %s/keys/%s, or pyspark_iceberg_crypto.Vault(...).create_key('%s').",
+            "Check encryption.key-id and encryption.kms.vault.transit-mount, or create the key:"
+                + " vault write -f %s/keys/%s, or"
+                + " pyspark_iceberg_crypto.Vault(...).create_key('%s').",
             config.mount(), keyId, keyId));
   }
 
@@ -153,6 +154,6 @@ final class VaultErrors {
         ? new AccessDeniedException(problem + ": its policies do not allow it", policy)
         : new AccessDeniedException(
             problem + ", or its login is refused because it expired " + VaultHttp.told(answer),
-            "Check that the token lives (vault token lookup). " + policy);
+            "Check that the token is still valid (vault token lookup). " + policy);
   }
 }

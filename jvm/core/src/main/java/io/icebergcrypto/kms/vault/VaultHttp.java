@@ -155,7 +155,7 @@ final class VaultHttp {
     if (!HttpsAddress.isPrivate(active) && !config.allowHttp()) {
       throw new InvalidConfigurationException(
           String.format(
-              "%s sends on to %s by http, which would send tokens and keys there in plaintext",
+              "%s redirects to %s over http, which would send tokens and keys there in plaintext",
               config, active.getHost()),
           String.format(
               "Give the active server's https address as %s, or set %s=true if something else"
@@ -247,12 +247,13 @@ final class VaultHttp {
           unavailable(
               answer,
               "answers from a standby that cannot serve the request",
-              "Try again; if it stays so, give the address of the active cluster.");
+              "Try again; if it persists, give the address of the active cluster.");
       case 429 ->
           unavailable(
               answer,
               "has too many requests",
-              "Raise the rate limit (sys/quotas/rate-limit), or ask less: the key cache's TTL.");
+              "Raise the rate limit (sys/quotas/rate-limit), or send fewer: raise the key cache's"
+                  + " TTL.");
       case 501 ->
           unavailable(
               answer,
@@ -283,7 +284,7 @@ final class VaultHttp {
   /** The error for an answer that no Vault gives. */
   IcebergCryptoException notVault(JsonHttp.Answer answer) {
     return new InvalidConfigurationException(
-        String.format("%s does not answer as a Vault does %s", config, told(answer)),
+        String.format("%s does not answer as Vault does %s", config, told(answer)),
         "Check "
             + VaultConfig.ADDRESS
             + ": is a proxy or another server there, or http where https should be?");

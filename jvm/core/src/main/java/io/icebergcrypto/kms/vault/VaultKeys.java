@@ -285,7 +285,7 @@ final class VaultKeys implements MasterKeys {
         || !isCanonical(parsed.group(2))) {
       throw new BadWrappedKeyException(
           String.format(
-              "A key wrapped under '%s' by %s is damaged: its header says version %d, and no"
+              "A key wrapped under '%s' by %s is damaged: its header says version %d, but no"
                   + " ciphertext of that version follows",
               keyId, config, wrapped.keyVersion()),
           "The table's metadata was changed or damaged: restore it.");
@@ -317,8 +317,8 @@ final class VaultKeys implements MasterKeys {
     if (!parsed.matches() || !isCanonical(parsed.group(2))) {
       throw new BadWrappedKeyException(
           String.format(
-              "A key wrapped under '%s' by %s is damaged: it starts as Vault's ciphertext, but"
-                  + " is not valid",
+              "A key wrapped under '%s' by %s is damaged: it starts like Vault's ciphertext, but is"
+                  + " not valid",
               keyId, config),
           "The table's metadata was changed or damaged: restore it.");
     }

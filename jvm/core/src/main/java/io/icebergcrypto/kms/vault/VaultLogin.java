@@ -282,7 +282,7 @@ final class VaultLogin {
             + (auth.secret() == null
                 ? ""
                 : String.format(
-                    " The same secret is tried again after %d s, another one at once.",
+                    " The same secret is tried again after %d s, another one immediately.",
                     VaultRefusals.PAUSE.toSeconds())));
   }
 

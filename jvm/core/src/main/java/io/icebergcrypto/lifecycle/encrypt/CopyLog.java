@@ -239,14 +239,14 @@ public final class CopyLog {
       if (!keyThen.equals(keyId)) {
         throw new InvalidConfigurationException(
                 String.format(
-                    "%s says that its encryption with key '%s' has begun, and now it is to be '%s'",
+                    "%s says that its encryption with key '%s' has begun, but now key '%s' is"
+                        + " given",
                     path, keyThen, keyId),
                 String.format(
-                    "Nothing was changed. Anyone who can write there may have written that: do"
-                        + " not use a key because it is named there. If you know that you have"
-                        + " begun with another key, call encrypt_table with that one;"
-                        + " rotate_master_key changes it afterwards. If not, delete the folder"
-                        + " %s, to start over.",
+                    "Nothing was changed. Anyone who can write there may have written that: do not"
+                        + " use a key just because it is named there. If you know that you began"
+                        + " with another key, call encrypt_table with that one; rotate_master_key"
+                        + " changes it afterwards. If not, delete the folder %s, to start over.",
                     folder.path()))
             .inTable(tableName);
       }

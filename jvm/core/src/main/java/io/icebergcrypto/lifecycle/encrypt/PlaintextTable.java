@@ -75,7 +75,7 @@ public record PlaintextTable(
     String now = EncryptionProperties.keyId(metadata.properties());
     if (now != null) {
       throw new NotSupportedException(
-              String.format("it is encrypted already, with key '%s'", now),
+              String.format("it is already encrypted, with key '%s'", now),
               String.format(
                   "Nothing was changed by this call. %s proves it; rotate_master_key gives it"
                       + " another key.",

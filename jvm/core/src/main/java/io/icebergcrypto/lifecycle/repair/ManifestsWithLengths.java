@@ -233,7 +233,7 @@ final class ManifestsWithLengths {
     if (!ListedLength.fits(file.fileSizeInBytes(), stored)) {
       throw new NotSupportedException(
               String.format(
-                  "file %s has %d bytes, and its manifest gives %d",
+                  "file %s has %d bytes, but its manifest gives %d",
                   file.location(), stored, file.fileSizeInBytes()),
               "Verify the table, and restore that file; then call repair_table again.")
           .inTable(table.name());

@@ -89,9 +89,9 @@ final class MissingLengths {
       found.add(
           Finding.of(
               Kind.UNCHECKED,
-              "whether its files have lengths cannot be told: "
+              "it is not known whether its files have lengths: "
                   + (e instanceof IcebergCryptoException known ? known.problem() : e),
-              "Verify the table, and see to what is found; then call repair_table again."));
+              "Verify the table, and fix what is found; then call repair_table again."));
     }
   }
 

@@ -95,8 +95,7 @@ public record TableRepair(String table, List<Finding> findings) {
 
     return Finding.of(
         Kind.ENCRYPTION_BEGUN,
-        String.format(
-            "encrypt_table has begun, and has not ended: what it has copied is in %s", log),
+        String.format("encrypt_table has begun but not finished: what it has copied is in %s", log),
         String.format(
             "If it no longer runs, call it again, with the same key: it continues. %s. To give"
                 + " it up, delete that folder. remove_orphan_files then deletes the copies; where"
@@ -120,7 +119,7 @@ public record TableRepair(String table, List<Finding> findings) {
 
   private static IcebergCryptoException overtaken(TableDiagnosis looked, RuntimeException cause) {
     return new IcebergCryptoException(
-            "nothing was repaired: another commit has come since it was looked at",
+            "nothing was repaired: another commit was made since it was examined",
             "Call repair_table again.",
             cause)
         .inTable(looked.name());

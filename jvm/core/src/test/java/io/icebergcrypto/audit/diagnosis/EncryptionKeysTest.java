@@ -327,7 +327,7 @@ class EncryptionKeysTest extends LakeFixture {
         .hasMessageContainingAll("lake.db.plain", "is not encrypted");
     assertThatThrownBy(() -> EncryptionKeys.of(catalog, TableIdentifier.parse("db.t.files")))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("without the name of a metadata table");
+        .hasMessageContaining("not one of its metadata tables");
     assertThatThrownBy(() -> EncryptionKeys.of(catalog, TableIdentifier.parse("db.none")))
         .isInstanceOf(NoSuchTableException.class);
   }

@@ -219,7 +219,7 @@ class ResilienceTest {
     assertThatThrownBy(() -> unwrap(client))
         .isInstanceOf(KmsUnavailableException.class)
         .hasMessageContaining("300 ms in all")
-        .hasMessageContaining("an attempt before failed: ");
+        .hasMessageContaining("an earlier attempt failed: ");
     assertThat((System.nanoTime() - start) / 1_000_000).isBetween(250L, 10_000L);
     assertThat(CALLS.get()).isGreaterThan(3);
   }
@@ -238,7 +238,7 @@ class ResilienceTest {
     assertThatThrownBy(() -> unwrap(client))
         .isInstanceOf(KmsUnavailableException.class)
         .hasMessageContaining(
-            "scripted KMS was not asked for key 'k': the last 3 calls for it failed");
+            "scripted KMS was not called for key 'k': the last 3 calls for it failed");
     assertThat(CALLS).hasValue(3);
     assertThat(client.snapshot()).containsEntry("keys_left_alone", 1);
 
@@ -263,7 +263,7 @@ class ResilienceTest {
     answer = ResilienceTest::key;
     assertThatThrownBy(() -> unwrap(client))
         .isInstanceOf(KmsUnavailableException.class)
-        .hasMessageContaining("was not asked for key 'k': the last 2 calls for it failed");
+        .hasMessageContaining("was not called for key 'k': the last 2 calls for it failed");
     ByteBuffer wrapped = ByteBuffer.wrap(new byte[] {1});
     assertThat(client.unwrapKey(wrapped, "other").remaining()).isEqualTo(16);
     assertThat(client.snapshot())
@@ -284,7 +284,7 @@ class ResilienceTest {
     }
     assertThatThrownBy(() -> unwrap(client, "d"))
         .isInstanceOf(KmsUnavailableException.class)
-        .hasMessageContaining("scripted KMS was not asked for key 'd': its last 3 calls found no")
+        .hasMessageContaining("scripted KMS was not called for key 'd': its last 3 calls found no")
         .hasMessageContaining("Keys in the cache are still served.");
     assertThat(CALLS).hasValue(3);
     assertThat(client.snapshot()).containsEntry("circuit", "open");

@@ -35,7 +35,7 @@ class KmsPropertiesTest {
             () -> KmsProperties.check("keystore", Map.of("encryption.kms.vault.address", "x")))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll(
-            "encryption.kms.vault.address", "the KMS type vault", "keystore", "hint:");
+            "encryption.kms.vault.address", "KMS type vault", "keystore", "hint:");
   }
 
   @Test

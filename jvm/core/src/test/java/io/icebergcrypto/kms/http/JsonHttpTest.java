@@ -123,7 +123,9 @@ class JsonHttpTest {
             isTransient ? KmsUnavailableException.class : InvalidConfigurationException.class)
         .isInstanceOf(IcebergCryptoException.class)
         .hasMessageContaining(
-            "the KMS answers HTTP " + answered + " with more than 1048576 bytes, which no KMS does")
+            "the KMS answers HTTP "
+                + answered
+                + " with more than 1048576 bytes, which no KMS sends")
         .hasMessageContaining("hint: ");
     assertThat(sent.get()).isLessThan(64L << 20); // what the sockets hold, and no more
   }

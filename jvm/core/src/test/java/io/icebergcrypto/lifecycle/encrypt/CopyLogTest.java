@@ -68,7 +68,7 @@ final class CopyLogTest {
     assertThatThrownBy(() -> CopyLog.read(null, table, "k1"))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll(
-            "group-000001.json says", "do not use a key because it is named" + " there")
+            "group-000001.json says", "do not use a key just because it is named there")
         .hasMessageNotContaining("encrypt_table with 'theirs'");
   }
 

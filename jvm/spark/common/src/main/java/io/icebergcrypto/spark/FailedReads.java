@@ -19,14 +19,14 @@ public final class FailedReads implements OpenParquetFile.Watcher {
   private static final String PLAINTEXT = "Applying decryptor on plaintext file"; // Parquet's
 
   private static final String FAILED =
-      "A library of Parquet's may be missing, memory too small, the storage may have failed, or a"
-          + " later version have written the file: see the error above. verify_encryption with"
+      "A Parquet library may be missing, memory may be short, the storage may have failed, or a"
+          + " later version may have written the file: see the error above. verify_encryption with"
           + " deep => true shows whether the file is as it was written.";
 
   private static final String CHANGED =
-      "Bytes of the file were changed, or it was exchanged for another file of this table, of"
-          + " another one, or an older version. Restore it from a backup or an object version;"
-          + " no row of it was returned that is not the table's.";
+      "Bytes of the file were changed, or it was replaced with another file of this table, of"
+          + " another one, or an older version. Restore it from a backup or an object version; no"
+          + " row of it was returned that is not the table's.";
 
   /** For the service loader; fails without Spark. */
   public FailedReads() {

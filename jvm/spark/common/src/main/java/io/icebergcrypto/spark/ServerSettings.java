@@ -232,13 +232,13 @@ public final class ServerSettings implements SettingsGuard {
       String what, String prefix, TreeSet<String> names) {
     return new InvalidConfigurationException(
         String.format(
-            "%s is set up by a session with other values than Spark was started with: %s%s",
+            "%s is set up by a session with values other than those Spark was started with: %s%s",
             what, prefix, String.join(", " + prefix, names)),
         String.format(
-            "The credentials of this process go where such settings say, so they have to be given"
-                + " when Spark is started (spark-defaults.conf, --conf), or in the application's"
-                + " first session; here, RESET them. If all who have sessions may send these"
-                + " credentials anywhere, start Spark with %s=session.",
+            "The credentials of this process are sent where such settings say, so these have to be"
+                + " given when Spark is started (spark-defaults.conf, --conf), or in the"
+                + " application's first session; here, RESET them. If all who have sessions may"
+                + " send these credentials anywhere, start Spark with %s=session.",
             FROM));
   }
 }

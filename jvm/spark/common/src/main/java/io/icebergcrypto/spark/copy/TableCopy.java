@@ -120,7 +120,7 @@ public final class TableCopy {
     if (!(catalog.loadTable(identifier) instanceof EncryptedTable table)) {
       throw new NotSupportedException(
               "nothing was written: it is not a table with metadata of its own",
-              "Give the table, without the name of a metadata table behind it.")
+              "Name the table itself, not one of its metadata tables.")
           .inTable(catalog.context().fullName(identifier));
     }
 

@@ -44,7 +44,7 @@ public final class KeyedInspection {
   private static final FileAttribute<?> OWNER_ONLY =
       PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
   private static final String HINT =
-      "The file was cut off, overwritten or exchanged after it was written, or it is not the one"
+      "The file was cut off, overwritten or replaced after it was written, or it is not the file"
           + " that this key is for. Restore it from a backup or an object version.";
 
   private final FileKind kind;

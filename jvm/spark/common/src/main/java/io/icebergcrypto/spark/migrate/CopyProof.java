@@ -301,8 +301,8 @@ record CopyProof(SparkSession spark, String name) {
             file -> {
               throw new IcebergCryptoException(
                       String.format(
-                          "its rows cannot be compared: Spark says that some are of '%s', which"
-                              + " is not one of the files that it has read",
+                          "its rows cannot be compared: Spark reports some as from '%s', which is"
+                              + " not one of the files that it read",
                           file),
                       "The table is as it was. If a library of this session replaces Spark's own"
                           + " operators (input_file_name() has to name the files), call"
@@ -316,8 +316,8 @@ record CopyProof(SparkSession spark, String name) {
     if (!before.isSame(after)) {
       throw new IcebergCryptoException(
               String.format(
-                  "its encrypted copy has other rows (%s): %d rows and checksum %s/%016x, and the"
-                      + " table has %d and %s/%016x",
+                  "its encrypted copy has different rows (%s): %d rows and checksum %s/%016x, and"
+                      + " the table has %d and %s/%016x",
                   what,
                   after.rows(),
                   after.sum(),
@@ -325,8 +325,8 @@ record CopyProof(SparkSession spark, String name) {
                   before.rows(),
                   before.sum(),
                   before.xor()),
-              "The table is as it was. Files of it or of the copy were changed, or this is an"
-                  + " error of iceberg-crypto: please report it.")
+              "The table is as it was. Files of it or of the copy were changed, or this is a bug in"
+                  + " iceberg-crypto: please report it.")
           .inTable(name);
     }
   }
@@ -336,7 +336,7 @@ record CopyProof(SparkSession spark, String name) {
     if (proved != made) {
       throw new IcebergCryptoException(
               String.format("its encrypted copy has %d rows (%s), not %d", made, ref, proved),
-              "The table is as it was. This is an error of iceberg-crypto: please report it.")
+              "The table is as it was. This is a bug in iceberg-crypto: please report it.")
           .inTable(name);
     }
   }

@@ -120,17 +120,17 @@ public record EncryptionReport(
   public String message() {
     if (!committed && seconds == null) {
       return String.format(
-          "NOT encrypted yet: %d of %d data files are copied (%d %%); call it again to go on",
+          "NOT encrypted yet: %d of %d data files are copied (%d %%); call it again to continue",
           files - filesLeft, files, 100 * (files - filesLeft) / files);
     }
 
     return committed
         ? String.format(
             "encrypted with '%s'; %d data files copied, every file verified, all rows compared; the"
-                + " plain files are still there, until purge_plaintext deletes them",
+                + " plaintext files remain until purge_plaintext deletes them",
             keyId, copiedFiles)
         : String.format(
-            "%d of %d data files would be copied, in about %d s (by a rule of thumb of %d MiB a"
+            "%d of %d data files would be copied, in about %d s (by a rule of thumb of %d MiB per"
                 + " second and core); nothing was changed. Streams that read the table will need"
                 + " new checkpoints.",
             copiedFiles, files, seconds, BYTES_PER_CORE_SECOND >> 20);

@@ -106,7 +106,7 @@ public final class TableDecryption {
     if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
       throw new NotSupportedException(
               "it is not a table with metadata of its own",
-              "Give the table, without the name of a metadata table behind it.")
+              "Name the table itself, not one of its metadata tables.")
           .inTable(catalog.context().fullName(identifier));
     }
 
@@ -270,9 +270,9 @@ public final class TableDecryption {
     if (!before.isSame(after)) {
       throw new IcebergCryptoException(
               String.format(
-                  "its plaintext copy has other rows (%s): %d, and the table has %d",
+                  "its plaintext copy has different rows (%s): %d, and the table has %d",
                   ref, after.rows(), before.rows()),
-              "The table is as it was. Files of the copy were changed, or this is an error of"
+              "The table is as it was. Files of the copy were changed, or this is a bug in"
                   + " iceberg-crypto: please report it.")
           .inTable(table.name());
     }
@@ -296,8 +296,8 @@ public final class TableDecryption {
     values.put(
         "message",
         String.format(
-            "plaintext now: %d data files copied, all rows compared; the encrypted files are still"
-                + " there, until remove_orphan_files deletes them",
+            "plaintext now: %d data files copied, all rows compared; the encrypted files remain"
+                + " until remove_orphan_files deletes them",
             plan.files()));
     return values;
   }
@@ -341,8 +341,7 @@ public final class TableDecryption {
         : e.withHint(
             String.format(
                 "%d files of its plaintext copy could not be deleted, such as %s. Delete them with"
-                    + " the tools of the storage; verify_encryption with strays => true lists"
-                    + " them.",
+                    + " the storage's own tools; verify_encryption with strays => true lists them.",
                 left.size(), left.entrySet().iterator().next()));
   }
 

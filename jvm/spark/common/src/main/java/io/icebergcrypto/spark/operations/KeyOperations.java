@@ -40,8 +40,8 @@ final class KeyOperations {
   private static final Operation ROTATE_MASTER_KEY =
       Operation.procedure(
               "rotate_master_key",
-              "Has a table's KEKs wrapped by the newest version of its master key, or by"
-                  + " another key",
+              "Rewraps a table's KEKs with the newest version of its master key, or with another"
+                  + " key",
               "table STRING NOT NULL, new_key_id STRING, dry_run BOOLEAN, from_catalog STRING",
               "table STRING NOT NULL, old_key_id STRING NOT NULL, new_key_id STRING NOT NULL,"
                   + " keks INT NOT NULL, old_versions STRING, new_versions STRING, kms_calls"
@@ -54,7 +54,7 @@ final class KeyOperations {
       List.of(
           Operation.procedure(
                   "encryption_keys",
-                  "Lists the keys of an encrypted table, and asks its KMS for them",
+                  "Lists the keys of an encrypted table, and checks them with its KMS",
                   "table STRING NOT NULL",
                   "key_id STRING NOT NULL, kind STRING NOT NULL, encrypted_by STRING, created_at"
                       + " TIMESTAMP_LTZ, age_days BIGINT, snapshots INT NOT NULL, overdue BOOLEAN"

@@ -98,7 +98,7 @@ public final class Operations {
 
     if (operation.isOnDriver() && in != Target.NONE) {
       throw new NotSupportedException(
-          String.format("nothing was done: SQL does not reach %s", operation.name()),
+          String.format("nothing was done: %s cannot be called from SQL", operation.name()),
           "Call Python's function where the driver is.");
     }
 

@@ -110,7 +110,7 @@ final class TableOperations {
               }),
           Operation.procedure(
               "purge_without_key",
-              "Drops an encrypted table whose key cannot be had, and deletes its location",
+              "Drops an encrypted table whose key is not available, and deletes its location",
               "table STRING NOT NULL",
               "deleted_files_count BIGINT NOT NULL, deleted_bytes BIGINT NOT NULL, folders_left"
                   + " STRING NOT NULL",

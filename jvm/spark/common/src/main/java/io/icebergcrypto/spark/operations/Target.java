@@ -97,7 +97,7 @@ public record Target(
     if (plugin != null && !otherCatalog.equals(plugin.name())) {
       throw new InvalidConfigurationException(
           String.format(
-              "nothing was done: '%s' is of catalog %s, and this is the procedure of %s",
+              "nothing was done: '%s' belongs to catalog %s, but this is the procedure of %s",
               name, otherCatalog, plugin.name()),
           String.format(
               "CALL %s.system.%s(...) instead.", SqlNames.quoted(otherCatalog), operation.name()));

@@ -18,7 +18,7 @@ final class ValueKeyOperations {
       List.of(
           Operation.procedure(
               "create_value_key",
-              "Makes a key that encrypts values, wrapped by a master key",
+              "Creates a key that encrypts values, wrapped by a master key",
               "name STRING NOT NULL, key_id STRING NOT NULL",
               COLUMNS,
               call -> rows(List.of(keys(call).create(call.word("name"), call.word("key_id"))))),

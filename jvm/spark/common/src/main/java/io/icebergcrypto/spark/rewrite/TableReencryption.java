@@ -105,7 +105,7 @@ public record TableReencryption(
     if (!(table instanceof EncryptedTable encrypted)) {
       throw new NotSupportedException(
               "it is not a table with files of its own",
-              "Give the table, without the name of a metadata table behind it.")
+              "Name the table itself, not one of its metadata tables.")
           .inTable(table.name());
     }
 

@@ -185,7 +185,7 @@ public final class CatalogTables {
     StringBuilder problem = new StringBuilder();
     problem.append(
         String.format(
-            "Nothing was verified: the tables to verify do not include any to leave out named %s",
+            "Nothing was verified: these tables to leave out are not among those to verify: %s",
             String.join(", ", unknown)));
     listed.stream()
         .filter(one -> one.failure() != null)

@@ -44,7 +44,7 @@ public final class TableLoader {
     if (!(table instanceof BaseTable base)) {
       throw new NotSupportedException(
           String.format("%s is not a table with files of its own", name),
-          "Give the table, without the name of a metadata table behind it.");
+          "Name the table itself, not one of its metadata tables.");
     }
 
     try {

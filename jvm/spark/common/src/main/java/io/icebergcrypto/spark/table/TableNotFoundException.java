@@ -3,7 +3,11 @@ package io.icebergcrypto.spark.table;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 
-/** There is no Iceberg table of this name, or no such namespace. */
+/**
+ * There is no Iceberg table of this name, or no such namespace.
+ *
+ * <p>See docs/errors.md#tablenotfounderror.
+ */
 public class TableNotFoundException extends InvalidConfigurationException {
   private static final long serialVersionUID = 1L;
 

@@ -97,7 +97,8 @@ public final class FileCheck {
               ? null
               : new FileProblem(
                   ProblemCode.TRUNCATED,
-                  "it starts as PARE, but does not end so: it was cut off, or bytes were appended");
+                  "it starts with PARE, but does not end with it: it was cut off, or bytes were"
+                      + " appended");
     }
   }
 
@@ -162,7 +163,7 @@ public final class FileCheck {
       result.problem =
           new FileProblem(
               ProblemCode.NO_LENGTH,
-              "its key metadata gives no length, as iceberg-rust leaves it, so that bytes could be"
+              "its key metadata gives no length, as when iceberg-rust wrote it, so bytes could be"
                   + " missing at its end");
     }
   }

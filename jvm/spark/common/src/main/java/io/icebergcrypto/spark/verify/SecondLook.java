@@ -128,7 +128,7 @@ final class SecondLook {
   private void requireSameTable(TableMetadata now) {
     if (!then.uuid().equals(now.uuid())) {
       throw new IcebergCryptoException(
-              "it was dropped while it was verified, and another one made under its name",
+              "it was dropped while it was verified, and another one was created under its name",
               "Verify it again.")
           .inTable(name);
     }

@@ -205,7 +205,7 @@ public record StrayTasks(
         ? null
         : new FileProblem(
             ProblemCode.UNREADABLE,
-            "which of its columns are encrypted is not known: " + columns.unknown());
+            "it is not known which of its columns are encrypted: " + columns.unknown());
   }
 
   private boolean isStray() {

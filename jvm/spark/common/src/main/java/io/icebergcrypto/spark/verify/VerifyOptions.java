@@ -30,7 +30,7 @@ public record VerifyOptions(
   public VerifyOptions {
     if (!(sample > 0 && sample <= 1)) {
       throw new InvalidConfigurationException(
-          String.format("sample is %s, which is no share of the files", sample),
+          String.format("sample is %s, which is not a share of the files", sample),
           "Give more than 0, and up to 1: 0.01 checks one file in a hundred.");
     }
 

@@ -51,7 +51,7 @@ class DeepParquetTest {
     assertThat(checked.words()).isNull();
     assertThat(checked.bytesRead()).isEqualTo(file.bytes().length);
     assertThat(file.flipped(5_000_000).check(Depth.DEEP).words())
-        .matches("data page \\d of column name in row group 0 does not open.*");
+        .matches("data page \\d of column name in row group 0 fails authentication.*");
   }
 
   @Test
@@ -79,7 +79,7 @@ class DeepParquetTest {
         FileResult checked = file.flipped(at).check(Depth.DEEP);
         assertThat(checked.unchecked()).isFalse();
         assertThat(checked.words())
-            .startsWith(module.name() + " does not open with the file's key");
+            .startsWith(module.name() + " fails authentication with the file's key");
       }
     }
   }
@@ -106,14 +106,14 @@ class DeepParquetTest {
   void aFlippedBitInTheFooter() throws IOException {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
     FileResult checked = file.flipped(file.bytes().length - 30).check(Depth.DEEP);
-    assertThat(checked.words()).startsWith("the footer does not open with the file's key");
+    assertThat(checked.words()).startsWith("the footer fails authentication with the file's key");
   }
 
   @Test
   void anotherKeyAndAnotherFile() throws IOException {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of());
     EncryptedFile other = EncryptedFile.parquet(10, 16, Map.of());
-    String footer = "the footer does not open with the file's key";
+    String footer = "the footer fails authentication with the file's key";
     assertThat(file.with(other.bytes()).check(Depth.DEEP).words()).startsWith(footer);
     // the same key, another prefix: only the AAD tells the two apart
     EncryptedFile wrongPrefix =

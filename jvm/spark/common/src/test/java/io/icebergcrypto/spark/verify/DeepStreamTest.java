@@ -38,7 +38,7 @@ class DeepStreamTest {
         new long[] {8, 8 + STORED_BLOCK - 1, 8 + STORED_BLOCK, 2 * STORED_BLOCK, end - 1}) {
       String block = "block " + (at - 8) / STORED_BLOCK + " of " + blocks;
       assertThat(file.flipped(at).check(Depth.DEEP).words())
-          .startsWith(block + " does not open with the file's key");
+          .startsWith(block + " fails authentication with the file's key");
     }
   }
 

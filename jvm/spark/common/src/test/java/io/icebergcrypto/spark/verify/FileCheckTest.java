@@ -91,7 +91,7 @@ class FileCheckTest {
       for (boolean ranges : new boolean[] {true, false}) {
         FileResult checked =
             check(Depth.MAGIC, new Storage(bytes, ranges), file.bytes().length, null);
-        assertThat(checked.words()).startsWith("it starts as PARE, but does not end so");
+        assertThat(checked.words()).startsWith("it starts with PARE, but does not end with it");
         assertThat(checked.unchecked()).isFalse();
       }
     }
@@ -114,7 +114,7 @@ class FileCheckTest {
     assertThat(asParquet.check(depth).words()).startsWith("it starts as AGS1, expected PARE");
     EncryptedFile plain = stream.with("Obj\u0001...".getBytes(StandardCharsets.US_ASCII));
     FileResult checked = plain.check(depth);
-    assertThat(checked.words()).isEqualTo("it is not encrypted: it starts as AVRO");
+    assertThat(checked.words()).isEqualTo("it is not encrypted: it starts with AVRO");
     assertThat(checked.encrypted()).isFalse();
     assertThat(stream.with(new byte[0]).check(depth).words()).isEqualTo("it is empty");
   }
@@ -274,7 +274,7 @@ class FileCheckTest {
         new FileCheck(Depth.DEEP).check(FileKind.DATA, "avro", storage, -1, file.keyMetadata());
     assertThat(checked.words())
         .isEqualTo(
-            "its storage ended it after 10485760 bytes, and gives its length as "
+            "its storage ended the read after 10485760 bytes, but gives its length as "
                 + file.bytes().length);
     assertThat(checked.unchecked()).isTrue();
   }

@@ -52,7 +52,7 @@ class OtherParquetTest {
     for (ParquetMap.Module module : ParquetMap.of(file, folder)) {
       long middle = module.start() + module.length() / 2;
       assertThat(file.flipped(middle).check(Depth.DEEP).words())
-          .startsWith(module.name() + " does not open with the file's key");
+          .startsWith(module.name() + " fails authentication with the file's key");
     }
   }
 
@@ -112,7 +112,7 @@ class OtherParquetTest {
   @Test
   void aPlaintextFooter() throws IOException {
     FileResult checked = write(5, withPrefix().withPlaintextFooter()).check(Depth.MAGIC);
-    assertThat(checked.words()).isEqualTo("it is not encrypted: it starts as PAR1");
+    assertThat(checked.words()).isEqualTo("it is not encrypted: it starts with PAR1");
     assertThat(checked.encrypted()).isFalse();
   }
 

@@ -101,7 +101,7 @@ public final class PlaintextPurge {
     if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
       throw new NotSupportedException(
               "it is not a table with files of its own",
-              "Give the table, without the name of a metadata table behind it.")
+              "Name the table itself, not one of its metadata tables.")
           .inTable(catalog.context().fullName(identifier));
     }
 
@@ -286,8 +286,8 @@ public final class PlaintextPurge {
     List<String> gaps = files.gaps(NAMED);
     if (!gaps.isEmpty() && !options.acceptMissing()) {
       throw new IcebergCryptoException(
-              "not finished: what named its old files is missing or damaged, so that nobody knows"
-                  + " all of them: "
+              "not finished: what named its old files is missing or damaged, so not all of them are"
+                  + " known: "
                   + String.join(", ", gaps),
               "Nothing was deleted by this call. Restore these files from a backup or an object"
                   + " version, and call purge_plaintext again. If they are lost, call it with"
@@ -316,9 +316,9 @@ public final class PlaintextPurge {
                   String.join(", ", files.outsidePaths(NAMED))),
               "Nothing was deleted. They may be another table's: add_files, snapshot and migrate"
                   + " import such files, and anyone who can write to the storage can name any."
-                  + " dry_run => true lists them. Give the folders of files that others need as"
-                  + " keep => array('...'), and those where the files listed are this table's"
-                  + " alone, as those of a former write.data.path, as folders => array('...').")
+                  + " dry_run => true lists them. Give folders with files that others need as keep"
+                  + " => array('...'), and those in which the listed files belong to this table"
+                  + " alone, such as a former write.data.path, as folders => array('...').")
           .inTable(table.name());
     }
   }
@@ -365,8 +365,8 @@ public final class PlaintextPurge {
         table.name(),
         what,
         files,
-        "Nothing is forgotten, and what names these files is still there. Let this client delete"
-            + " them, or wait until the storage is well again, and call purge_plaintext again,"
+        "The purge keeps its record, and what names these files is still there. Let this client"
+            + " delete them, or wait until the storage works again, and call purge_plaintext again,"
             + " which continues.");
   }
 

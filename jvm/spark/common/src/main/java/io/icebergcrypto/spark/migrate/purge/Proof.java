@@ -26,7 +26,7 @@ final class Proof {
   private static final int NAMED = 10;
 
   private static final String CALL_AGAIN =
-      "Nothing is forgotten. The check failed, which says nothing about these files: fix the"
+      "The purge keeps its record. The check failed, which says nothing about these files: fix the"
           + " storage or the KMS, and call purge_plaintext again, which continues.";
 
   private static final String LOOK =
@@ -36,7 +36,7 @@ final class Proof {
 
   private static final String VERSIONS =
       " Until then write.metadata.previous-versions-max may be 1, so that the table keeps one older"
-          + " metadata file: the purge gives it back its value at its end.";
+          + " metadata file: the purge restores its value when it finishes.";
 
   private final SparkSession spark;
   private final BaseTable table;
@@ -115,7 +115,8 @@ final class Proof {
         problems.stream().filter(one -> !one.unchecked() && !isOther.test(one)).toList();
     if (!own.isEmpty()) {
       String what = "its old files were deleted, and it does not verify: " + summary;
-      return notFinished(what, words(own), "Nothing is forgotten. " + hint(own.get(0)) + VERSIONS);
+      return notFinished(
+          what, words(own), "The purge keeps its record. " + hint(own.get(0)) + VERSIONS);
     }
 
     List<Problem> unchecked = problems.stream().filter(Problem::unchecked).toList();

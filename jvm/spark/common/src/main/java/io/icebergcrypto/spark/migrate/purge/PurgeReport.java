@@ -57,7 +57,7 @@ public record PurgeReport(
 
     if (left > 0) {
       text.append(
-          String.format("; %d plaintext files elsewhere are left: look whose they are", left));
+          String.format("; %d plaintext files elsewhere are left: find out whose they are", left));
     }
 
     return text.toString();

@@ -57,7 +57,7 @@ public final class FileKey {
   public static FileKey of(InputFile file, ByteBuffer metadata) {
     try {
       if (!KeyMetadataLengths.fit(metadata)) {
-        throw new IllegalArgumentException("A length in it is behind its end");
+        throw new IllegalArgumentException("A length in it points past its end");
       }
 
       NativeEncryptionKeyMetadata read =

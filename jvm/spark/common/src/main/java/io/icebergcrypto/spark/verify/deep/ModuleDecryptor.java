@@ -122,7 +122,7 @@ final class ModuleDecryptor {
         Arrays.copyOfRange(again, length, again.length),
         Arrays.copyOfRange(bytes, length + Ciphers.NONCE_LENGTH, bytes.length))) {
       throw NotAsWritten.because(
-          "the footer does not have the signature of its key: it was changed, or is from"
+          "the footer does not have the signature of its key: it was changed, or comes from"
               + " elsewhere");
     }
   }

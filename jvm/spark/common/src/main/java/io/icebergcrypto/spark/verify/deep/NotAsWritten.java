@@ -9,7 +9,7 @@ import io.icebergcrypto.format.Evidence;
 /** The errors about bytes that are not what was written, and about those that cannot be checked. */
 final class NotAsWritten {
   private static final String HINT =
-      "The file was changed or exchanged after it was written. Restore it from a backup or from an"
+      "The file was changed or replaced after it was written. Restore it from a backup or from an"
           + " object version; its table's other snapshots may not need it.";
 
   private NotAsWritten() {}
@@ -60,7 +60,7 @@ final class NotAsWritten {
     }
 
     return new TamperedException(
-        what + " does not open with the file's key: it was changed, or is from elsewhere",
+        what + " fails authentication with the file's key: it was changed, or comes from elsewhere",
         HINT,
         failure);
   }

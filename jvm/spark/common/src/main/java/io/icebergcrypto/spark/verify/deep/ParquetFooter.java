@@ -151,7 +151,7 @@ final class ParquetFooter {
     }
 
     if (!metadata.isSetEncryption_algorithm()) {
-      throw NotAsWritten.unknown("its footer says nothing of encryption");
+      throw NotAsWritten.unknown("its footer says nothing about encryption");
     }
 
     byte[] fileAad = fileAad(metadata.getEncryption_algorithm(), key);
@@ -185,7 +185,7 @@ final class ParquetFooter {
 
     int length = bytes.length - in.available();
     if (!Arrays.equals(again.toByteArray(), 0, again.size(), bytes, 0, length)) {
-      throw NotAsWritten.unknown("its file crypto metadata has parts that are not known");
+      throw NotAsWritten.unknown("its file crypto metadata has unknown parts");
     }
 
     return crypto;
@@ -194,8 +194,8 @@ final class ParquetFooter {
   private static byte[] fileAad(EncryptionAlgorithm encryption, FileKey key) {
     if (!encryption.isSetAES_GCM_V1()) {
       throw NotAsWritten.unauthenticated(
-          "its pages are encrypted with AES_GCM_CTR_V1, which does not authenticate them: whether"
-              + " they were changed cannot be told");
+          "its pages are encrypted with AES_GCM_CTR_V1, which does not authenticate them: nothing"
+              + " shows whether they were changed");
     }
 
     AesGcmV1 algorithm = encryption.getAES_GCM_V1();

@@ -259,7 +259,7 @@ public final class ParquetModules {
       for (int page = 0; position < end; page++) {
         String name = "data page " + page + " of " + column;
         if (page > Short.MAX_VALUE) {
-          throw NotAsWritten.unknown(name + " is behind the last that Parquet can encrypt");
+          throw NotAsWritten.unknown(name + " comes after the last one that Parquet can encrypt");
         }
 
         AesCipher.quickUpdatePageAAD(headerAad, page);

@@ -150,7 +150,7 @@ public final class StoredFile implements InputFile, AutoCloseable {
       if (more <= 0) {
         throw new IcebergCryptoException(
             String.format(
-                "its storage ended it after %d bytes, and gives its length as %d",
+                "its storage ended the read after %d bytes, but gives its length as %d",
                 position + got, getLength()),
             CUT_HINT);
       }

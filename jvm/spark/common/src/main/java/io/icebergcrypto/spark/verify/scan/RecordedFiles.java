@@ -109,7 +109,7 @@ public final class RecordedFiles {
     if (storage.listStatus(folder).length > 0) {
       throw refused(
           folder.toString(),
-          "it holds files, and none is of a verification",
+          "it holds files, but none that a verification wrote",
           "Give a new folder, or one that another verification of this table was given.");
     }
 

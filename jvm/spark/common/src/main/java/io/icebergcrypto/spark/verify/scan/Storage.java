@@ -84,7 +84,7 @@ public record Storage(FileIO io) implements Serializable {
     if (!(io instanceof HadoopConfigurable configurable)) {
       throw new NotSupportedException(
           String.format("%s cannot list %s", io.getClass().getName(), folder),
-          "Look for files that no metadata reaches with the tools of the storage.");
+          "Look for files that no metadata reaches with the storage's own tools.");
     }
 
     try {
