@@ -20,7 +20,7 @@ def verdict(found: TablesReport) -> str:
     if rest := _rest(found):
         said += f"; {listed(rest)} were not checked"
     if behind := sum(one.plaintext_metadata is not None for one in found.reports):
-        said += f"; PLAINTEXT from before encrypt_table is still in the storage, of {plural(behind, 'table')}"
+        said += f"; PLAINTEXT of {plural(behind, 'table')} from before encrypt_table is still in the storage"
     were = "was" if left == 1 else "were"
     return said + (f"; {plural(left, 'table')} {were} left out and not verified" if left else "")
 

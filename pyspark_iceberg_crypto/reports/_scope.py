@@ -15,7 +15,8 @@ _DEPTHS = {
     "format is an encrypted one, not that its content is intact.",
     "structure": "The header, the block layout, the footer and the length of each file were checked against its key "
     "metadata. A change within its encrypted content would not be noticed.",
-    "deep": "Every byte of each encrypted file was read, and checked by its authentication tags with the file's key.",
+    "deep": "Every byte of every encrypted file was read, and every authentication tag was checked with the file's "
+    "key.",
 }
 _NAMES = (
     "Iceberg never encrypts metadata.json. It has the schema, properties, paths of manifest lists and row counts. "
@@ -109,13 +110,9 @@ def _table(report: TableReport) -> str:
 
 def _snapshots(report: TableReport) -> str:
     if report.all_snapshots:
-        return (
-            f"All {plural(report.snapshots, 'snapshot')} of the table, and what is left of expired ones in the "
-            "metadata files that it still lists."
-            if report.snapshots != 1
-            else "The one snapshot of the table, and what is left of expired ones in the metadata files that it still "
-            "lists."
-        )
+        number = report.snapshots
+        said = "The one snapshot" if number == 1 else f"All {plural(number, 'snapshot')}"
+        return f"{said} of the table, and what is left of expired ones in the metadata files that it still lists."
     current = report.current_snapshot_id
     said = "The current snapshot" + (f" ({current})" if current is not None else "")
     for word, names in (("branch", report.branches), ("tag", report.tags)):

@@ -169,10 +169,8 @@ def _told(report: TableReport, where: str) -> str:
     """Say how many files are in which state."""
     number = file_count(report)
     found = totals(report)
-    if [one.state for one in found] in (
-        [],
-        ["good"],
-    ):  # problems of no file, or of a number of files not known
+    # problems of no file, or of a number of files that an older report does not have
+    if not any(one.state != "good" for one in found):
         told = [f"{plural(report.problem_count, 'problem')} found"] if report.problem_count else []
         told += [f"{report.unchecked_count:,} not checked"] if report.unchecked_count else []
         return f"{', '.join(told) or 'Nothing proved'} in {plural(number, 'file')} in {where}"

@@ -262,7 +262,7 @@ def test_several_tables_name_depth_and_reach() -> None:
     assert "sample 0.5" in str(sampled) and "are encrypted" not in str(sampled)
     left = several(GOOD, verify_json(plaintext_metadata="s3://b/plain.metadata.json"))
     shown = " ".join(str(left).split())
-    assert "PLAINTEXT from before encrypt_table is still in the storage, of 1 table" in shown
+    assert "PLAINTEXT of 1 table from before encrypt_table is still in the storage" in shown
     assert "all files that s3://b/plain.metadata.json reaches" in shown
     assert left.ok
 
@@ -418,7 +418,7 @@ def test_the_scope_can_be_handed_on() -> None:
     assert said["Files"].startswith(
         "7 files (1.0 MB): manifest lists, manifests, data and delete files"
     )
-    assert said["Depth"].startswith("Every byte of each encrypted file was read")
+    assert said["Depth"].startswith("Every byte of every encrypted file was read")
     assert said["Master key"] == "&#39;k1&#39; in Vault &lt;1&gt;."
     assert said["Time"] == "From 2026-02-01 00:00:00 UTC to 2026-02-01 00:00:01 UTC."
     assert said["Software"] == "iceberg-crypto 0.1.0 with Iceberg 1.12.0, Spark 4.1.4 and Java 17."

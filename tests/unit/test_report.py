@@ -129,11 +129,14 @@ def test_a_plaintext_table_has_no_tag_that_was_checked() -> None:
     for depth in ("structure", "deep"):
         changes = {"ok": False, "key_id": None, "depth": depth, "counts": counts}
         page = VerifyReport.of(verify_json(**changes)).to_html()
-        assert "authentication tags" not in page and "its key" not in page
+        assert "authentication tag was checked" not in page and "its key" not in page
         assert (
             "No file is encrypted, so there was no key and no authentication tag to check." in page
         )
-    assert "by its authentication tags" in VerifyReport.of(verify_json(depth="deep")).to_html()
+    assert (
+        "every authentication tag was checked"
+        in VerifyReport.of(verify_json(depth="deep")).to_html()
+    )
 
 
 def test_a_report_says_whether_the_metadata_is_authenticated() -> None:
