@@ -12,7 +12,7 @@ PROMISES = (
     "Make a keystore",
     "336,776 rows",
     "early departures updated",
-    "files of lake.demo.flights are encrypted",
+    "of lake.demo.flights are encrypted",
     "50 41 52 45",  # PARE
     "50 41 52 31",  # PAR1
     "41 47 53 31",  # AGS1

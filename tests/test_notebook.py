@@ -27,15 +27,15 @@ def tells_the_story(notebook: nbformat.NotebookNode) -> None:
     parts = (
         r"Ada is readable:\n  50 41 52 31",
         r"Ada is not readable:\n  50 41 52 45",
-        r"all 4 files of lake\.shop\.orders are encrypted",
-        r"problems found in 3 files of lake\.shop\.plain",
+        r"All 4 files in all snapshots and folders of lake\.shop\.orders are encrypted",
+        r"lake\.shop\.plain is not encrypted: all 3 files in the current snapshot are PLAINTEXT",
         r"TamperedError Table lake\.shop\.orders: .*tag check failed",
-        r"1 problem found in 4 files of lake\.shop\.orders",
+        r"Of the 4 files in the current snapshot of lake\.shop\.orders .*1 is damaged and 3 are encrypted",
         r"TamperedError Table lake\.shop\.orders: ",
         r"1 KEK wrapped by 'sales-2' instead of 'sales'",
         r"a new KEK is in use",
         r"Di",
-        r"files of lake\.shop\.orders are encrypted",
+        r"snapshots of lake\.shop\.orders are encrypted",
     )
     for part in parts:
         found = re.search(part, told.replace("&#39;", "'"))

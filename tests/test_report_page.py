@@ -1,5 +1,7 @@
 """The report's page in a real browser: it works, says nothing on the console, and asks nobody for anything."""
 
+import base64
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,20 @@ from pyspark_iceberg_crypto import TablesReport, VerifyReport
 pytestmark = pytest.mark.nightly
 
 REPORT = VerifyReport.of(evidence_json())
+LONG = "lake.a_very_long_name_of_a_namespace." + "orders_of_customers_by_region_" * 4
+MANY = TablesReport(
+    "lake",
+    [
+        REPORT,
+        VerifyReport.of(
+            evidence_json(
+                table=LONG, key_id=f"arn:aws:kms:{'1' * 60}", plaintext_metadata=f"s3://b/{LONG}"
+            )
+        ),
+    ],
+    [{"table": LONG, "problem": "p", "hint": "h"}],
+    left_out=[{"table": LONG, "encrypted": False}],
+)
 BOTH = TablesReport("lake.db", [REPORT, REPORT], [{"table": "t", "problem": "p", "hint": "h"}])
 
 
@@ -67,19 +83,23 @@ def test_it_fits_a_phone_a_tablet_and_a_desk(
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width == 360}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        opened(browser, BOTH.to_html(), tmp_path / "report.html", "light")
+        opened(browser, MANY.to_html(), tmp_path / "report.html", "light")
         wide, inner = browser.execute_script(
             "return [document.documentElement.scrollWidth, innerWidth]"
         )
         assert wide <= inner == width, "the page itself does not scroll sideways"
-        # tables may scroll, pictures and words may not
+        heading = browser.find_element(By.TAG_NAME, "h1").rect
+        assert heading["y"] < 100 and heading["height"] > 20
+        # tables in a frame of their own may scroll in it; nothing else is cut, or wider than what it is in
         beyond = browser.execute_script(
-            """const all = '.verdict *, .facts *, .bar *, .legend *, svg.plot text, h1, h2, p, li';
+            """const all = 'main *:not(thead, thead *, defs, defs *, .defs)';
                return [...document.querySelectorAll(all)].filter(one => {
                  const box = one.getBoundingClientRect();
                  const card = (one.closest('section') || document.body).getBoundingClientRect();
-                 return box.width && !one.closest('.scroll') && (box.left < card.left || box.right > card.right);
-               }).map(one => one.outerHTML)"""
+                 const cut = getComputedStyle(one).overflowX === 'hidden' && one.scrollWidth > one.clientWidth;
+                 const wide = box.left < card.left || box.right > card.right + 0.5;
+                 return box.width && !one.closest('.scroll table') && (cut || wide);
+               }).map(one => one.outerHTML.slice(0, 200))"""
         )
         assert beyond == []
         overlapping = browser.execute_script(
@@ -93,6 +113,26 @@ def test_it_fits_a_phone_a_tablet_and_a_desk(
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_it_is_printed_on_a4(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """With its colours; in dark mode, too, on white paper."""
+    opened(browser, MANY.to_html(), tmp_path / "report.html", "dark")
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})["data"]
+    pdf = base64.b64decode(printed)
+    assert {
+        tuple(map(round, map(float, one)))
+        for one in re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", pdf)
+    } == {(595, 842)}
+    media = {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        assert colour(browser, "color") == "rgb(28, 33, 40)"
+        assert colour(browser, "backgroundColor") == "rgba(0, 0, 0, 0)"
+        assert colour(browser, "printColorAdjust", ".bar rect") == "exact"
+        assert colour(browser, "breakInside", "tbody tr") == "avoid"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_what_is_damaged_is_not_green(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """A manifest whose first bytes are right, and whose tags are not."""
     opened(browser, REPORT.to_html(), tmp_path / "report.html", "light")
@@ -102,8 +142,12 @@ def test_what_is_damaged_is_not_green(browser: webdriver.Chrome, tmp_path: Path)
     )
     green = colour(browser, "fill", "svg .good-bar")
     assert fills[0] == green and "-wrong" in fills[1], fills
-    assert colour(browser, "fill", "pattern .wrong-bar") == "rgb(209, 36, 47)" != green
-    assert colour(browser, "color", "td.wrong-text") == colour(browser, "color", "td.bad-text")
+    looks = {colour(browser, "fill", f".{known}-bar") for known in ("good", "bad", "wrong", "open")}
+    assert len(looks) == 4, "nor red, as plaintext is"
+    script = "return [...document.querySelectorAll('pattern')].map(one => one.getAttribute('patternTransform'))"
+    assert len(set(browser.execute_script(script))) == 3, "nor told by its colour alone"
+    legend = browser.find_element(By.CSS_SELECTOR, "ul.legend").text
+    assert legend.split("\n") == ["encrypted", "PLAINTEXT", "damaged", "not checked"]
     assert colour(browser, "fill", "circle") != green, "it is about growth, not encryption"
 
 

@@ -13,6 +13,7 @@ from pyspark_iceberg_crypto.reports._data import FileCount, SnapshotTotal
 from pyspark_iceberg_crypto.reports._text import plural, size, visible
 
 WIDTH = 100.0  # percent
+_ORDER = ("good", "bad", "wrong", "open")  # from left to right
 LEAST = 1.0
 
 
@@ -82,17 +83,19 @@ class _Sum:
     bytes: int = 0
 
 
-def by_kind(counts: Sequence[FileCount]) -> Bars | None:
-    """Draw what share of the bytes of each kind of file is encrypted; None: there is no file."""
+def by_kind(counts: Sequence[FileCount], words: Mapping[str, str] = _words.STATES) -> Bars | None:
+    """Draw the state of the bytes of each kind of file that should be encrypted; None: there is no such file."""
     kinds: dict[str, dict[str, _Sum]] = {}
     for part in _words.parts(counts):
+        if part.state == "plain":
+            continue
         summed = kinds.setdefault(part.count.kind, {}).setdefault(part.state, _Sum())
         summed.files += part.files
         summed.bytes += part.bytes
     if not kinds:
         return None
-    rows = [_kind_row(kind, states) for kind, states in kinds.items()]
-    return _bars("Share of bytes that is encrypted, by kind of file", rows, _words.STATES)
+    rows = [_kind_row(kind, states, words) for kind, states in kinds.items()]
+    return _bars("Bytes by kind of file and state", rows, {known: words[known] for known in _ORDER})
 
 
 def _bars(title: str, rows: list[Row], words: Mapping[str, str]) -> Bars:
@@ -102,33 +105,33 @@ def _bars(title: str, rows: list[Row], words: Mapping[str, str]) -> Bars:
     return Bars(title, "; ".join(f"{row.name}: {row.told}" for row in rows) + ".", rows, legend)
 
 
-def _kind_row(kind: str, states: dict[str, _Sum]) -> Row:
+def _kind_row(kind: str, states: dict[str, _Sum], words: Mapping[str, str]) -> Row:
     files = sum(one.files for one in states.values())
     total = sum(one.bytes for one in states.values())
     # files without bytes are drawn by their number
     shares = {known: one.bytes if total else one.files for known, one in states.items()}
     whole = total or files or 1
     parts, x = [], 0.0
-    for known in (known for known in _words.STATES if known in shares):
+    for known in (known for known in _ORDER if known in shares):
         width = max(WIDTH * shares[known] / whole, LEAST)  # however small, it is seen
         parts.append(Bar(round(min(x, WIDTH - LEAST), 1), round(width, 1), known))
         x += width
     said = ", ".join(
-        f"{percent(shares.get(known, 0), whole)} {_words.STATES[known]}"
-        for known in _words.STATES
+        f"{percent(shares.get(known, 0), whole)} {words[known]}"
+        for known in _ORDER
         if known == "good" or known in shares
     )
     if len(states) == 1 and "good" not in states:
-        said = _words.state_word(kind, next(iter(states)))
+        said = words[next(iter(states))]
     told = f"{said}: {size(total)}, {plural(files, 'file')}"
     return Row(visible(kind), parts, told)
 
 
 def percent(part: int, whole: int) -> str:
-    """Say a share so that 100 % is said of all, and 0 % of none, and of nothing else."""
+    """Say a share so that 100% is said of all, and 0% of none, and of nothing else."""
     if part in (0, whole):
-        return "100 %" if part else "0 %"
-    return f"{min(max(100 * part / whole, 0.1), 99.9):.1f} %"
+        return "100%" if part else "0%"
+    return f"{min(max(100 * part / whole, 0.1), 99.9):.1f}%"
 
 
 def ages(keys: Iterable[Mapping[str, Any]]) -> Bars | None:

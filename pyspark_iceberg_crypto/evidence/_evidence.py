@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
@@ -15,17 +15,23 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
-from pyspark_iceberg_crypto.evidence import _html
+from pyspark_iceberg_crypto.evidence import _html, _several
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal, _words
 from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED, TableReport
-from pyspark_iceberg_crypto.reports._text import plural, size, visible
+from pyspark_iceberg_crypto.reports._text import size, visible
+from pyspark_iceberg_crypto.reports._words import CheckedSignature
 
 Signed = TypeVar("Signed", bound="Evidence")
 
 
 class Evidence(_terminal.Shown):
     """A report that prints as text, shows itself in a notebook, makes a page of itself and can be signed."""
+
+    def as_genuine(self: Signed, checked: CheckedSignature) -> Signed:
+        """Mark this report as one whose signature was checked, for its page. A copy that is changed is not marked."""
+        object.__setattr__(self, "_checked", checked)
+        return self
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -81,6 +87,7 @@ class TablesReport(Evidence):
     views: list[str] = field(default_factory=list)
     left_out: list[dict[str, Any]] = field(default_factory=list)
     signature: dict[str, str] | None = None
+    _checked: CheckedSignature | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, found: Mapping[str, Any], kind: type[TableReport] = TableReport) -> TablesReport:
@@ -127,11 +134,11 @@ class TablesReport(Evidence):
                 named = [one.table for one in self.reports if one.exit_code == code]
                 named += [one["table"] for one in self.not_checked] if code == UNCHECKED else []
                 shown = ", ".join(named[:5]) + (", ..." if len(named) > 5 else "")
-                raise kind(f"{_verdict(self)}: {shown}", "the report has the details", self)
+                raise kind(f"{_several.verdict(self)}: {shown}", "the report has the details", self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as the JSON schema describes it."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        told = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
         reports = [report.to_dict() for report in self.reports]
         return {"schema_version": 1, "ok": self.ok, **told, "reports": reports}
 
@@ -140,13 +147,13 @@ class TablesReport(Evidence):
         return _html.page(
             self.target,
             self.reports,
-            self.signature,
+            (self.signature, self._checked),
             _html.Several(
                 _KINDS[self.exit_code],
-                _verdict(self),
-                _scope(self),
+                f"{_words.mark(_KINDS[self.exit_code])} {_several.verdict(self)}",
                 self.not_checked,
                 [(one["table"], _words.left_out(one["encrypted"])) for one in self.left_out],
+                self.views,
             ),
         )
 
@@ -181,9 +188,11 @@ def _tables(found: TablesReport) -> RenderableType:
         said = Text(_words.left_out(left["encrypted"]), "dim")
         table.add_row(Text("-", "dim"), Text(visible(left["table"])), "", "", "", said)
     known = _KINDS[found.exit_code]
-    verdict = Text(f"{_words.mark(known)} {visible(_verdict(found))}", f"bold {_COLOURS[known]}")
+    verdict = Text(
+        f"{_words.mark(known)} {visible(_several.verdict(found))}", f"bold {_COLOURS[known]}"
+    )
     signed = [f"signed with master key {found.signature['key_id']!r}"] if found.signature else []
-    scope = "\n".join(f"  {line}" for line in (_scope(found), *signed))
+    scope = "\n".join(f"  {line}" for line in (_several.scope(found), *signed))
     return Group(table, *_details(found), verdict, Text(scope, "dim"))
 
 
@@ -204,73 +213,3 @@ def _details(found: TablesReport) -> Iterator[RenderableType]:
 
 _COLOURS = {"good": "green", "bad": "red", "open": "yellow"}
 _KINDS = {OK: "good", PROBLEM: "bad", UNCHECKED: "open"}
-
-
-def _verdict(found: TablesReport) -> str:
-    left = plural(len(found.left_out), "table")
-    return _found(found) + (f"; {left} left out and not verified" if found.left_out else "")
-
-
-def _found(found: TablesReport) -> str:
-    are_folders = bool(found.reports) and all(one.folder is not None for one in found.reports)
-    tables = plural(len(found.reports), "folder" if are_folders else "table")
-    codes = [report.exit_code for report in found.reports]
-    if found.ok:
-        return _good(found, tables, are_folders)
-    if not found.reports and not found.not_checked:
-        found_one = "verified" if found.left_out else "found"
-        return f"no table of {found.target} was {found_one}, so nothing is proved"
-    told = [
-        f"{codes.count(PROBLEM)} with problems",
-        f"{codes.count(UNCHECKED)} not fully checked",
-        f"{len(found.not_checked)} not checked",
-    ]
-    said = ", ".join(one for one in told if not one.startswith("0 "))
-    return f"{tables} of {found.target} checked: {said}"
-
-
-def _good(found: TablesReport, tables: str, are_folders: bool) -> str:
-    """Say of how much of the tables it holds that nothing is wrong."""
-    sampled = next((one.sample for one in found.reports if one.sample < 1), None)
-    if sampled is not None:
-        return f"no problem in a sample of {tables} of {found.target}"
-    if are_folders:
-        return f"all files in {tables} are of encrypted formats: {found.target}"
-    one = len(found.reports) == 1
-    verified = f" that {'was' if one else 'were'} verified" if found.left_out else ""
-    said = f"all {tables} of {found.target}{verified} are encrypted"
-    if one:
-        said = f"the one table of {found.target}{verified} is encrypted"
-    left = sum(one.plaintext_metadata is not None for one in found.reports)
-    if left:
-        return f"{said}. PLAINTEXT from before encrypt_table is still there, of {plural(left, 'table')}"
-    return said
-
-
-def _scope(found: TablesReport) -> str:
-    """Say how much was looked at, how deep, and what of each table."""
-    files = sum(_words.file_count(report) for report in found.reports)
-    parts = [
-        f"{plural(files, 'file')} in {plural(len(found.reports), 'table')}",
-        *_each(found, "depth {}", lambda one: one.depth),
-        *_each(found, "{}", _reach),
-        *_each(found, "sample {}", lambda one: f"{one.sample:g}" if one.sample < 1 else None),
-        *(["strays"] if any(one.strays for one in found.reports) else []),
-    ]
-    views = f"; {plural(len(found.views), 'view')}, which have no files" if found.views else ""
-    return ", ".join(parts) + views
-
-
-def _each(
-    found: TablesReport, said: str, what: Callable[[TableReport], str | None]
-) -> Iterator[str]:
-    """Say what holds of the tables: one thing, as a rule."""
-    for told in dict.fromkeys(map(what, found.reports)):
-        if told is not None:
-            yield said.format(told)
-
-
-def _reach(report: TableReport) -> str:
-    if report.folder is not None:
-        return "folders, without a catalog"
-    return "all snapshots" if report.all_snapshots else "current snapshots, branches and tags"

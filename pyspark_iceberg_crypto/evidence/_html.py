@@ -15,8 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pyspark_iceberg_crypto.evidence import _charts
-from pyspark_iceberg_crypto.reports import _words
-from pyspark_iceberg_crypto.reports._data import NOT_OF_FILES, TableReport
+from pyspark_iceberg_crypto.reports import _scope, _words
+from pyspark_iceberg_crypto.reports._data import NOT_OF_FILES, Problem, TableReport
 from pyspark_iceberg_crypto.reports._text import size, visible
 
 SHOWN_ON_A_PAGE = 200
@@ -45,61 +45,62 @@ def _style() -> str:
 def _view(report: TableReport, most: int) -> SimpleNamespace:
     """Return what the templates show of a report, and no more than so many problems and keys of it."""
     kind = _words.kind(report)
+    words = _words.states(report)
     wrong, unchecked = report.wrong[:most], report.unchecked[:most]
     keys = sorted(
         report.encryption_keys,
         key=lambda key: (key.get("kind") not in NOT_OF_FILES, str(key.get("kind"))),
     )
-    counts = [
-        {
-            "kind": part.count.kind,
-            "magic": part.count.magic or "-",
-            "state": part.state,
-            "word": part.word,
-            "files": f"{part.files:,}",
-            "bytes": f"{part.bytes:,}",
-        }
-        for part in _words.parts(report.counts)
-    ]
     return SimpleNamespace(
         report=report,
         kind=kind,
-        mark=_words.mark(kind),
-        word=_words.word(kind),
-        verdict=visible(_words.verdict(report)),
-        scope=_words.scope(report),
+        mark="!" if kind == "good" and report.plaintext_metadata else _words.mark(kind),
+        word=_words.word(kind) + (", PLAINTEXT not purged" if report.plaintext_metadata else ""),
+        verdict=f"{_words.mark(kind)} {visible(_words.verdict(report))}",
+        line=_words.scope(report),
+        depth=_scope.depth(report),
         metadata=_words.metadata(report),
         plaintext=_words.plaintext(report),
         files=f"{_words.file_count(report):,}",
         bytes=size(_words.byte_count(report)),
-        facts=_facts(report),
+        scope=_scope.of_table(report),
+        not_checked=_scope.not_checked(report),
+        totals=[_row(one.state, one.word, one.files, one.bytes) for one in _words.totals(report)],
+        counts=[_count(part) for part in _words.parts_of(report) if part.state != "plain"],
+        never=[_count(part) for part in _words.never_encrypted(report)],
         evidence=_evidence(report),
-        wrong=wrong,
+        wrong=[_problem(one, words) for one in wrong],
         wrong_left=report.problem_count - len(wrong),
-        unchecked=unchecked,
+        unchecked=[_problem(one, words) for one in unchecked],
         unchecked_left=report.unchecked_count - len(unchecked),
-        counts=counts,
-        bars=_charts.by_kind(report.counts),
+        bars=_charts.by_kind(report.counts, words),
         ages=_charts.ages(report.encryption_keys),
         history=_charts.history(report.snapshot_history),
         keys=[_key(key) for key in keys[:most]],
-        limits=_words.limits(report),
     )
 
 
-def _facts(report: TableReport) -> list[tuple[str, str]]:
-    """The most important numbers."""
-    never = _words.never_encrypted(report)
-    return [
-        ("files", f"{_words.file_count(report):,}"),
-        ("bytes", size(_words.byte_count(report))),
-        *([("never encrypted", f"{never:,} more")] if never else []),
-        ("depth", report.depth),
-        *([("sample", f"{report.sample:g}")] if report.sample < 1 else []),
-        *([("snapshots", f"{report.snapshots:,}")] if report.folder is None else []),
-        ("problems", f"{report.problem_count:,}"),
-        ("not checked", f"{report.unchecked_count:,}"),
-    ]
+def _row(state: str, word: str, files: int, bytes_: int) -> dict[str, str]:
+    return {"state": state, "word": word, "files": f"{files:,}", "bytes": size(bytes_)}
+
+
+def _count(part: _words.Part) -> dict[str, str]:
+    row = _row(part.state, part.word, part.files, part.bytes)
+    return {**row, "kind": part.count.kind, "magic": part.count.magic or "-"}
+
+
+def _problem(found: Problem, words: Mapping[str, str]) -> dict[str, str]:
+    """A problem with the state of its file: that of the table and the picture of files."""
+    state = _words.state_of(found.code)
+    word = words[state] + (f": {found.code}" if state == "wrong" and found.code else "")
+    return {
+        "state": state,
+        "word": word,
+        "kind": found.kind,
+        "path": found.path,
+        "problem": found.problem,
+        "hint": found.hint,
+    }
 
 
 def _evidence(report: TableReport) -> list[tuple[str, str]]:
@@ -110,6 +111,7 @@ def _evidence(report: TableReport) -> list[tuple[str, str]]:
         ("Table UUID", report.table_uuid),
         ("Location", report.location),
         ("Master key", report.key_id),
+        ("KMS", report.kms),
         ("Format version", report.format_version or None),
         ("Metadata file", report.metadata_location),
         ("SHA-256 of it", report.metadata_sha256),
@@ -172,20 +174,15 @@ class Several:
 
     kind: str
     verdict: str
-    scope: str
     not_checked: Sequence[Mapping[str, str]]
     left_out: Sequence[tuple[str, str]]
-
-    @property
-    def mark(self) -> str:
-        """The sign for it."""
-        return _words.mark(self.kind)
+    views: Sequence[str]
 
 
 def page(
     title: str,
     reports: Sequence[TableReport],
-    signature: Mapping[str, str] | None = None,
+    signature: tuple[Mapping[str, str] | None, _words.CheckedSignature | None] = (None, None),
     several: Several | None = None,
 ) -> str:
     """Make one page of reports, for a browser or for print. It loads nothing and runs no program.
@@ -193,13 +190,14 @@ def page(
     Args:
         title: what was verified.
         reports: on one table, or on several.
-        signature: the signature of the document that holds them.
+        signature: the signature of the document that holds them, and how that was checked.
         several: the verdict on all; None: there is one report.
     """
     style = _style()
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     versions = reports[0].versions if reports else {}
     made_by = " ".join(("iceberg-crypto", versions.get("iceberg_crypto", ""))).strip()
+    state, head, said = _words.signature(*signature)
     return (
         _environment()
         .get_template("page.html.j2")
@@ -207,11 +205,24 @@ def page(
             title=title,
             reports=[_view(report, SHOWN_ON_A_PAGE) for report in reports],
             several=several,
-            signature=signature,
+            all=_all(title, reports, several) if several else None,
+            signature={"kind": state, "head": head, "said": said, **(signature[0] or {})},
             style=_safe(style),
             style_hash=f"sha256-{digest}",
             made_by=f"Made by {made_by} from the report's JSON",
         )
+    )
+
+
+def _all(title: str, reports: Sequence[TableReport], several: Several) -> SimpleNamespace:
+    """Return what the page shows of all tables together."""
+    missing, left_out, views = map(len, (several.not_checked, several.left_out, several.views))
+    return SimpleNamespace(
+        scope=_scope.of_tables(title, reports, missing, left_out, views),
+        not_checked=_scope.not_checked_of_any(reports),
+        files=f"{sum(map(_words.file_count, reports)):,}",
+        bytes=size(sum(map(_words.byte_count, reports))),
+        depth=" ".join(dict.fromkeys(map(_scope.depth, reports))),
     )
 
 

@@ -126,6 +126,8 @@ class TableReport:
         ended_at: when it ended.
         snapshot_history: the table's snapshots, at most a thousand.
         encryption_keys: the table's keys, as ``encryption_keys`` gives them; empty: they were not asked for.
+        kms: which KMS has the master key, and where it is; None: the table has no master key, or its catalog is not
+            one of this project.
         schema_version: the version of the JSON schema.
         signature: what ``sign`` adds; None: the report is not signed.
     """
@@ -168,6 +170,7 @@ class TableReport:
     ended_at: str | None = None
     snapshot_history: list[SnapshotTotal] = field(default_factory=list)
     encryption_keys: list[dict[str, Any]] = field(default_factory=list)
+    kms: str | None = None
     schema_version: int = 1
     signature: dict[str, str] | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from io import StringIO
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from pyspark_iceberg_crypto.kms import KeyInfo
 from pyspark_iceberg_crypto.reports import _words
-from pyspark_iceberg_crypto.reports._data import FileCount, Problem, TableReport
+from pyspark_iceberg_crypto.reports._data import Problem, TableReport
 from pyspark_iceberg_crypto.reports._text import visible
 
 WIDTH = 110
@@ -58,7 +58,7 @@ def report(found: TableReport) -> RenderableType:
     """Lay out a report: counts, the verdict, the problems with their hints, what could not be checked."""
     known = _words.kind(found)
     style = f"bold {_STYLES[known]}"
-    counts: list[RenderableType] = [_counts(found.counts)] if found.counts else []
+    counts: list[RenderableType] = [_counts(found)] if found.counts else []
     verdict = Text(f"{_words.mark(known)} {visible(_words.verdict(found))}", style)
     return Group(*counts, verdict, _under(_words.scope(found), "dim"), *findings(found))
 
@@ -127,14 +127,14 @@ def _problems(
         yield Text(f"\n  {more.format(left)}; report.files has each file")
 
 
-def _counts(counts: Iterable[FileCount]) -> Table:
+def _counts(found: TableReport) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("kind")
     table.add_column("magic")
     table.add_column("files", justify="right")
     table.add_column("bytes", justify="right")
-    for part in _words.parts(counts):
+    for part in _words.parts_of(found):
         style = _STYLES[part.state]
         table.add_row(
             Text(part.word, style),

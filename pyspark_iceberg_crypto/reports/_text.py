@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def size(count: int) -> str:
     """Say a number of bytes the way people read it."""
@@ -18,6 +20,19 @@ def plural(number: int, thing: str) -> str:
     if number == 1:
         return f"{number:,} {thing}"
     return f"{number:,} {thing}{'es' if thing.endswith('ch') else 's'}"
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """List names, the first of them if there are many."""
+    left = len(names) - most
+    last = f"{left:,} more" if left > 0 else "".join(names[-1:])
+    first = names[:most] if left > 0 else names[:-1]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def moment(text: str) -> str:
+    """Say a time in ISO 8601 and UTC to the second."""
+    return f"{text[:19].replace('T', ' ')} UTC"
 
 
 def visible(text: object) -> str:

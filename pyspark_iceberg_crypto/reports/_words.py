@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark_iceberg_crypto.reports._data import OK, UNCHECKED, FileCount, TableReport
-from pyspark_iceberg_crypto.reports._text import plural, size
+from pyspark_iceberg_crypto.reports._text import listed, moment, plural, size
 
 METADATA = "metadata file"
 STATES = {
-    "good": "encrypted",
     "bad": "PLAINTEXT",
     "wrong": "with a problem",  # though its format is right
     "open": "not checked",
+    "good": "encrypted",
     "plain": "not encrypted",  # and nothing is wrong with that
 }
-_NAMES = (
-    "metadata.json is never encrypted: it holds the schema, properties, paths of manifest lists and counts. Names and "
-    "lengths of files are visible to anyone who can list the storage."
-)
-_DEPTHS = {
-    "magic": "The first bytes of each file were read: they show whether its format is an encrypted one.",
-    "structure": "The header, block layout, footer and length of each file were checked against its key metadata. "
-    "A change within its encrypted bytes would go unnoticed.",
-    "deep": "Every byte of each file was read, and every authentication tag in it was checked with its key.",
-}
+MAX_SNAPSHOTS = 1000  # in a report's history
+_DAMAGED = {"missing", "truncated", "appended", "no-key", "wrong-format", "tampered"}
 
 
 @dataclass(frozen=True)
@@ -34,36 +26,67 @@ class Part:
 
     Attributes:
         state: good (encrypted), bad (plaintext), wrong (another problem), open (not checked) or plain.
+        word: the state in words.
     """
 
     count: FileCount
     state: str
+    word: str
     files: int
     bytes: int
 
-    @property
-    def word(self) -> str:
-        """Say the state."""
-        return state_word(self.count.kind, self.state)
+
+@dataclass(frozen=True)
+class Total:
+    """All files in one state."""
+
+    state: str
+    word: str
+    files: int
+    bytes: int
 
 
-def state_word(kind_of_file: str, state: str) -> str:
-    """Say the state of files of one kind."""
-    never = state == "plain" and kind_of_file == METADATA
-    return "never encrypted" if never else STATES[state]
+@dataclass(frozen=True)
+class CheckedSignature:
+    """How a signature was found to be genuine.
+
+    Attributes:
+        at: when: ISO 8601, UTC.
+        catalog: the catalog whose KMS was asked.
+        required: whether the master key was named that must have signed.
+    """
+
+    at: str
+    catalog: str
+    required: bool
 
 
-def parts(counts: Iterable[FileCount]) -> list[Part]:
+def states(report: TableReport) -> dict[str, str]:
+    """Return the word for each state: files with a problem are damaged, unless the report lists other problems."""
+    codes = {problem.code for problem in report.wrong} - {"plaintext"}
+    return {**STATES, "wrong": "damaged"} if codes and codes <= _DAMAGED else STATES
+
+
+def state_of(code: str) -> str:
+    """Return the state of a file with a problem of this code."""
+    return {"plaintext": "bad", "unreadable": "open"}.get(code, "wrong")
+
+
+def parts_of(report: TableReport) -> list[Part]:
+    """Part the files of a report by what is known of them."""
+    return parts(report.counts, states(report))
+
+
+def parts(counts: Iterable[FileCount], words: Mapping[str, str] = STATES) -> list[Part]:
     """Part files by what is known of them: a file with a problem is not good, whatever it starts with."""
-    return [part for count in counts for part in _parts(count)]
+    return [part for count in counts for part in _parts(count, words)]
 
 
-def _parts(count: FileCount) -> Iterator[Part]:
+def _parts(count: FileCount, words: Mapping[str, str]) -> Iterator[Part]:
     usual = _usual(count)
-    wrong = "bad" if usual == "bad" else "wrong"
     told = {usual: (count.files, count.bytes)}
     for known, files, size_of in (
-        (wrong, count.wrong_files, count.wrong_bytes),
+        (_wrong(count, usual), count.wrong_files, count.wrong_bytes),
         ("open", count.unchecked_files, count.unchecked_bytes),
     ):
         if files and known != usual:
@@ -72,13 +95,20 @@ def _parts(count: FileCount) -> Iterator[Part]:
             told[known] = (files, size_of)
     for known, (files, size_of) in told.items():
         if files:
-            yield Part(count, known, files, size_of)
+            never = known == "plain" and count.kind == METADATA
+            yield Part(count, known, "never encrypted" if never else words[known], files, size_of)
+
+
+def _wrong(count: FileCount, usual: str) -> str:
+    """Return what a file with a problem is: other JSON than metadata should be encrypted, a log of Delta say."""
+    is_json = count.magic == "JSON" and count.kind != METADATA
+    return "bad" if usual == "bad" or is_json else "wrong"
 
 
 def _usual(count: FileCount) -> str:
     """Return what is known of files without a problem.
 
-    Iceberg encrypts no metadata.json. A stray JSON file that is something else is among the problems.
+    Iceberg encrypts no metadata.json. Other JSON that should be encrypted is among the problems.
     """
     if count.encrypted:
         return "good"
@@ -109,53 +139,130 @@ def left_out(encrypted: bool | None) -> str:
 
 
 def verdict(report: TableReport) -> str:
-    """Say in one line what was found."""
-    files = plural(file_count(report), "file")
-    of = (
-        f"{report.table}"
-        if report.key_id is None
-        else f"{report.table} (master key {report.key_id!r})"
-    )
-    if report.ok and report.sample < 1:
-        return f"no problem in a sample of {files} of {of}"
-    if report.ok and report.folder is not None:
-        return f"all {files} in {report.folder} have encrypted formats"
+    """Say in one line what was found, and of which files."""
+    return _found(report) + _not_reached(report) + _left_behind(report)
+
+
+def _found(report: TableReport) -> str:
     if report.ok:
-        left = " PLAINTEXT from before encrypt_table is still there." if plaintext(report) else ""
-        those = f": those of {reach(report)}" + ("." + left if left else "")
-        return f"all {files} of {report.table} are encrypted" + _key(report) + those
-    if kind(report) == "open":
-        unchecked = plural(report.unchecked_count, "file")
-        return f"not proved: {unchecked} of {of} could not be checked; no problem in the others"
-    if report.key_id is None and not report.problem_count and report.folder is None:
-        return f"{report.table} is not encrypted ({files} checked)"
-    problems = plural(report.problem_count, "problem")
-    open_too = f", {report.unchecked_count:,} not checked" if report.unchecked_count else ""
-    return f"{problems} found in {files} of {of}{open_too}"
+        return _good(report)
+    said = _told(report, report.folder or f"{_where(report)} of {report.table}{_key(report)}")
+    if any(problem.kind == "table" for problem in report.wrong):
+        said = _told(report, _where(report))
+        return f"{report.table} is not encrypted: {said[0].lower()}{said[1:]}"
+    return f"Not proved: {said[0].lower()}{said[1:]}" if kind(report) == "open" else said
+
+
+def _good(report: TableReport) -> str:
+    number = file_count(report)
+    files = plural(number, "file")
+    where = report.folder or f"{_where(report)} of {report.table}"
+    if not number:
+        return f"There is no file yet to encrypt in {where}"
+    if report.sample < 1:
+        return f"No problem was found in a sample of {files} in {where}"
+    said = "of encrypted formats" if report.folder is not None else f"encrypted{_key(report)}"
+    return f"{all_files(number)} in {where} {_are(number)} {said}"
+
+
+def _told(report: TableReport, where: str) -> str:
+    """Say how many files are in which state."""
+    number = file_count(report)
+    found = totals(report)
+    # problems of no file, or of a number of files that an older report does not have
+    if not any(one.state != "good" for one in found):
+        told = [f"{plural(report.problem_count, 'problem')} found"] if report.problem_count else []
+        told += [f"{report.unchecked_count:,} not checked"] if report.unchecked_count else []
+        return f"{', '.join(told) or 'Nothing proved'} in {plural(number, 'file')} in {where}"
+    if len(found) == 1:
+        return f"{all_files(number)} in {where} {_has(found[0])}"
+    told = [f"{one.files:,} {_has(one)}" for one in found]
+    return f"Of the {plural(number, 'file')} in {where}, {listed(told)}"
+
+
+def _where(report: TableReport) -> str:
+    return f"{reach(report)} and folders" if report.strays else reach(report)
+
+
+def all_files(number: int) -> str:
+    """Say all of so many files."""
+    return "The one file" if number == 1 else f"All {plural(number, 'file')}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _has(total: Total) -> str:
+    if total.state == "open":
+        return "could not be checked"
+    if total.word == STATES["wrong"]:
+        return "has a problem" if total.files == 1 else "have a problem"
+    return f"{_are(total.files)} {total.word}"
 
 
 def _key(report: TableReport) -> str:
     return "" if report.key_id is None else f" (master key {report.key_id!r})"
 
 
+def _not_reached(report: TableReport) -> str:
+    """Say what was not checked on purpose."""
+    if report.folder is not None:
+        return "; without their keys nothing more is known" if report.depth != "deep" else ""
+    said = []
+    if report.sample < 1:
+        said.append(plural(report.left_out_files, "file"))
+    if others := other_snapshots(report):
+        said.append(others)
+    were = "was" if len(said) == 1 and said[0].startswith("1 ") else "were"
+    return f"; {listed(said)} {were} not checked" if said else ""
+
+
+def other_snapshots(report: TableReport) -> str:
+    """Say how many snapshots were not checked; nothing if the table has no others."""
+    if report.all_snapshots:
+        return ""
+    known = len(report.snapshot_history)
+    if not known or known >= MAX_SNAPSHOTS:
+        return "other snapshots"
+    others = known - report.snapshots
+    return plural(others, "other snapshot") if others > 0 else ""
+
+
+def _left_behind(report: TableReport) -> str:
+    if not report.ok or report.plaintext_metadata is None:
+        return ""
+    return ". PLAINTEXT from before encrypt_table is still in the storage"
+
+
+def totals(report: TableReport) -> list[Total]:
+    """Add up the files that should be encrypted by their state, the most harmful first: `file_count` together."""
+    said = [part for part in parts_of(report) if part.state != "plain"]
+    return [
+        Total(
+            known,
+            word,
+            sum(part.files for part in said if part.state == known),
+            sum(part.bytes for part in said if part.state == known),
+        )
+        for known, word in states(report).items()
+        if any(part.state == known for part in said)
+    ]
+
+
 def file_count(report: TableReport) -> int:
     """How many files there are that should be encrypted: the number that every report shows."""
-    return report.file_count - never_encrypted(report)
+    return report.file_count - sum(part.files for part in never_encrypted(report))
 
 
 def byte_count(report: TableReport) -> int:
     """Their length together."""
-    return report.byte_count - sum(part.bytes for part in _never(report))
+    return report.byte_count - sum(part.bytes for part in never_encrypted(report))
 
 
-def never_encrypted(report: TableReport) -> int:
-    """How many other files there are, which Iceberg never encrypts."""
-    return sum(part.files for part in _never(report))
-
-
-def _never(report: TableReport) -> list[Part]:
-    """Of files that may be plaintext, those with a problem should be encrypted: the log of a Delta table, say."""
-    return [part for part in parts(report.counts) if part.state == "plain"]
+def never_encrypted(report: TableReport) -> list[Part]:
+    """Return the other files, which may be plaintext: Iceberg never encrypts metadata files."""
+    return [part for part in parts_of(report) if part.state == "plain"]
 
 
 def reach(report: TableReport) -> str:
@@ -167,7 +274,7 @@ def reach(report: TableReport) -> str:
         *([plural(len(report.branches), "branch")] if report.branches else []),
         *([plural(len(report.tags), "tag")] if report.tags else []),
     ]
-    return " and ".join([", ".join(of[:-1]), of[-1]] if of[1:] else of)
+    return listed(of)
 
 
 def plaintext(report: TableReport) -> str:
@@ -176,8 +283,8 @@ def plaintext(report: TableReport) -> str:
         return ""
     return (
         "PLAINTEXT of this table from before encrypt_table is still in the storage: all files that "
-        f"{report.plaintext_metadata} reaches. purge_plaintext lists them (dry_run), and deletes them: when nobody "
-        "needs the table as it was then."
+        f"{report.plaintext_metadata} reaches. purge_plaintext lists them (dry_run) and deletes them; run it once "
+        "nobody needs the table as it was then."
     )
 
 
@@ -203,55 +310,31 @@ def metadata(report: TableReport) -> str:
     return f"its metadata {verb} authenticated: {report.metadata_authentication}"
 
 
-def limits(report: TableReport) -> list[str]:
-    """Say what the report proves, and what it does not."""
-    said = [_DEPTHS.get(report.depth, f"Depth {report.depth}.")]
-    if report.depth != "magic" and not any(count.encrypted for count in report.counts):
-        said = ["No file is encrypted, so there was no key and no tag to check."]
-    if report.folder is not None and report.depth == "deep":
-        said = [
-            "All files in the folder were examined, without a catalog. Every page of Parquet files with column keys "
-            "was read, and every authentication tag checked. It is not known whether the files belong to a table, or "
-            "are all of its files."
-        ]
-        return [*said, _NAMES]
-    if report.folder is not None:
-        said.append(
-            "All files in the folder were examined, without a catalog or a key. It is not known whether they belong "
-            "to a table, are all of its files, or can be decrypted."
+def signature(
+    found: Mapping[str, str] | None, checked: CheckedSignature | None
+) -> tuple[str, str, str]:
+    """Say what is known of a report's signature: a state, a head, and a sentence.
+
+    Args:
+        found: the report's signature; None: it has none.
+        checked: how it was found to be genuine; None: it was not checked.
+    """
+    if found is None:
+        return "plain", "Not signed.", "Anyone who has held this report could have changed it."
+    key, signed_at = found.get("key_id"), moment(str(found.get("signed_at")))
+    if checked is None:
+        return (
+            "open",
+            "Signature not checked.",
+            f"The report claims to be signed with master key {key!r} at {signed_at}. This page does not show whether "
+            "that is true.",
         )
-        return [*said, _NAMES]
-    if report.sample < 1:
-        said.append(
-            f"Only a random share of {report.sample:g} of the data and delete files was checked (seed {report.seed}): "
-            f"{plural(report.left_out_files, 'file')} ({size(report.left_out_bytes)}) were left out, and nothing is "
-            "known about them."
-        )
-    if report.resumed_files:
-        said.append(
-            f"{plural(report.resumed_files, 'file')} that an earlier run recorded in {report.resume} as correct were "
-            "not read again. Anyone who can write there can make files pass."
-        )
-    if not report.all_snapshots:
-        said.append(
-            f"Files of {reach(report)} were checked. Files of other snapshots, which time travel can read, were not."
-        )
-    if said_plaintext := plaintext(report):
-        said.append(said_plaintext)
-    if not report.strays:
-        said.append(
-            "Files in the table's folder that its metadata does not name, such as those of failed writes, were not "
-            "looked for."
-        )
-    if report.metadata_authenticated:
-        said.append(
-            f"The metadata that names the files is authenticated: {report.metadata_authentication}."
-        )
-    else:
-        said.append(
-            f"The metadata that names the files is not authenticated: {report.metadata_authentication}. Anyone who can "
-            "write to the storage may have changed which files it names."
-        )
-    said.append(_NAMES)
-    said.append("This holds for the time and the metadata file named above, and for nothing later.")
-    return said
+    said = (
+        f"Signed with master key {key!r} at {signed_at}. Checked with the KMS of catalog {checked.catalog} at "
+        f"{moment(checked.at)}"
+    )
+    return (
+        "good",
+        "Signature genuine.",
+        f"{said}{'' if checked.required else '; no particular master key was required'}.",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
+from pyspark_iceberg_crypto.reports._words import CheckedSignature
 from pyspark_iceberg_crypto.verbs.verify import VerifyReport
 
 MOST_BYTES = 64 * 1024 * 1024  # a report on 500 tables with a thousand problems each has less
@@ -39,7 +41,8 @@ def check_report(
     if _connect.is_connect(spark):
         raise _connect.needs_jvm()
     _jvm.run(spark, "check_report", catalog=catalog, key_id=key_id, document=text)
-    return _report(found, file)
+    now = datetime.now(timezone.utc).isoformat()
+    return _report(found, file).as_genuine(CheckedSignature(now, catalog, key_id is not None))
 
 
 def _read(file: Path) -> str:

@@ -15,6 +15,7 @@ from pyspark_iceberg_crypto.evidence._evidence import Evidence
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.jvm._typed import typed_errors
 from pyspark_iceberg_crypto.reports._data import TableReport
+from pyspark_iceberg_crypto.reports._words import CheckedSignature
 from pyspark_iceberg_crypto.verbs import _progress
 
 
@@ -28,6 +29,7 @@ class VerifyReport(TableReport, Evidence):
 
     _spark: SparkSession | None = field(default=None, repr=False, compare=False)
     _result: Any = field(default=None, repr=False, compare=False)
+    _checked: CheckedSignature | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def files(self) -> DataFrame:
@@ -73,7 +75,7 @@ class VerifyReport(TableReport, Evidence):
 
     def to_html(self) -> str:
         """Return one page for a browser or for print, which loads nothing from elsewhere."""
-        return _html.page(self.table, [self], self.signature)
+        return _html.page(self.table, [self], (self.signature, self._checked))
 
     def _repr_html_(self) -> str:
         return _html.note(self)

@@ -121,6 +121,8 @@ def evidence_json(**changes: Any) -> dict[str, Any]:
         "depth": "deep",
         "sample": 1.0,
         "seed": 7,
+        "all_snapshots": True,
+        "snapshots": 5,
         "strays": True,
         "table_uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
         "location": "s3://b/w/t",

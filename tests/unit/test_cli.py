@@ -62,7 +62,7 @@ def test_version(run: Callable[..., Result]) -> None:
 def test_all_encrypted_is_0(run: Callable[..., Result]) -> None:
     result = run("verify", "lake.db.t", answer=VerifyReport.of(verify_json()))
     assert result.exit_code == 0
-    assert "all 4 files of lake.db.t are encrypted" in result.stdout
+    assert "All 4 files in the current snapshot of lake.db.t are encrypted" in result.stdout
 
 
 def test_a_problem_is_1(run: Callable[..., Result]) -> None:

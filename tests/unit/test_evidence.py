@@ -30,9 +30,10 @@ from pyspark_iceberg_crypto import (
 )
 from pyspark_iceberg_crypto.evidence import _charts, _html
 from pyspark_iceberg_crypto.jvm import _jvm
-from pyspark_iceberg_crypto.reports import _words
+from pyspark_iceberg_crypto.reports import _scope, _words
 from pyspark_iceberg_crypto.reports._data import FileCount, Problem, SnapshotTotal, TableReport
 from pyspark_iceberg_crypto.reports._text import visible
+from pyspark_iceberg_crypto.reports._words import CheckedSignature
 
 SCHEMA = report_schema()
 VALIDATOR = Draft202012Validator(SCHEMA, format_checker=FormatChecker())
@@ -49,7 +50,10 @@ SIGNATURE = {
 
 def unchecked_json() -> dict[str, Any]:
     problem = {"kind": "data", "path": "p", "problem": "403", "hint": None, "unchecked": True}
-    return verify_json(ok=False, unchecked_count=1, problems=[{**problem, "code": "unreadable"}])
+    found = verify_json()
+    found["counts"][0]["unchecked_files"] = 1
+    problems = [{**problem, "code": "unreadable"}]
+    return {**found, "ok": False, "unchecked_count": 1, "problems": problems}
 
 
 def several(
@@ -193,16 +197,17 @@ def test_what_could_not_be_checked_is_apart_from_problems() -> None:
     wrong, _, unchecked = shown.partition("Could not be checked, so nothing is known about them:")
     assert "✗ data" in wrong and "statistics  s3" not in wrong
     assert "? statistics  s3://b/x.stats" in unchecked and "✗" not in unchecked
-    assert "? not proved: 1 file of lake.db.t (master key 'k1') could not be checked" in str(
-        VerifyReport.of(OPEN)
-    )
+    assert (
+        "? Not proved: of the 4 files in the current snapshot of lake.db.t (master key 'k1'), 1 could not be checked"
+        " and 3 are encrypted; other snapshots were not checked"
+    ) in " ".join(str(VerifyReport.of(OPEN)).split())
 
 
 def test_metadata_files_are_no_plaintext_files() -> None:
     counts = [one for one in BAD["counts"] if one["encrypted"] or one["kind"] == "metadata file"]
-    shown = str(VerifyReport.of(verify_json(counts=counts, files=5)))
+    shown = str(VerifyReport.of(verify_json(counts=counts, files=7)))
     assert "never encrypted" in shown and "PLAINTEXT" not in shown
-    assert "✓ all 3 files of lake.db.t are encrypted" in shown
+    assert "✓ All 5 files in the current snapshot of lake.db.t are encrypted" in shown
 
 
 def test_a_folder_has_no_table() -> None:
@@ -214,38 +219,50 @@ def test_a_folder_has_no_table() -> None:
     told = {**{k: verify_json()[k] for k in same}, "files": 3, "counts": counts}
     report = VerifyReport.of({**told, "folder": "s3://b/w", "unchecked_count": 0})
     VALIDATOR.validate(report.to_dict())
-    assert report.ok and "✓ all 2 files in s3://b/w have encrypted formats" in str(report)
+    assert report.ok and "✓ All 2 files in s3://b/w are of encrypted formats" in str(report)
     assert "authenticated" not in str(report) and "snapshot" not in str(report)
-    assert "without a catalog or a key" in report.to_html()
+    assert "without a catalog and without table metadata" in report.to_html()
     assert VerifyReport.of(json.loads(report.to_json())) == report
     bad = VerifyReport.of({**told, "folder": "s3://b/w", "problem_count": 1})
-    assert "1 problem found in 2 files of s3://b/w" in str(bad)
+    assert "1 problem found in 2 files in s3://b/w" in str(bad), (
+        "an older report has no number of files with one"
+    )
 
 
 def test_a_sample_is_no_proof_of_all() -> None:
     report = VerifyReport.of(
         verify_json(sample=0.01, seed=7, left_out_files=396, left_out_bytes=10**9)
     )
-    assert "no problem in a sample of 4 files" in str(report)
+    assert (
+        "No problem was found in a sample of 4 files in the current snapshot of lake.db.t"
+        in str(report)
+    )
+    assert "396 files and other snapshots were not checked" in " ".join(str(report).split())
     assert "sample 0.01, seed 7" in str(report)
     assert "are encrypted" not in str(report)
-    assert "396 files (1.0 GB) were left out, and nothing is known about them" in report.to_html()
+    page = report.to_html()
+    assert "a random sample of 1% was checked (seed 7)" in page
+    assert "396 data or delete files (1.0 GB) were not in the sample" in page
 
 
 def test_several_tables_name_depth_and_reach() -> None:
     both = several(verify_json(depth="deep"), verify_json(depth="deep", branches=["b"]))
-    said = "✓ all 2 tables of lake.db are encrypted\n"
+    said = (
+        "All 8 files in the current snapshots, branches and tags of 2 tables of lake.db are encrypted; other "
+        "snapshots were not checked"
+    )
     scope = "8 files in 2 tables, depth deep, current snapshots, branches and tags"
-    assert said in str(both) and scope in str(both)
-    assert scope in both.to_html()
+    shown = " ".join(str(both).split())
+    assert f"✓ {said} {scope}" in shown and f"✓ {said}</strong>" in both.to_html()
     whole = several(verify_json(all_snapshots=True, strays=True))
     assert "4 files in 1 table, depth magic, all snapshots, strays" in str(whole)
+    assert "✓ All 4 files in all snapshots and folders of the one table of lake.db" in str(whole)
     sampled = several(verify_json(sample=0.5, seed=1), verify_json(sample=0.5, seed=1))
-    assert "✓ no problem in a sample of 2 tables of lake.db" in str(sampled)
+    assert "✓ No problem was found in a sample of 8 files" in str(sampled)
     assert "sample 0.5" in str(sampled) and "are encrypted" not in str(sampled)
     left = several(GOOD, verify_json(plaintext_metadata="s3://b/plain.metadata.json"))
     shown = " ".join(str(left).split())
-    assert "PLAINTEXT from before encrypt_table is still there, of 1 table" in shown
+    assert "PLAINTEXT of 1 table from before encrypt_table is still in the storage" in shown
     assert "all files that s3://b/plain.metadata.json reaches" in shown
     assert left.ok
 
@@ -253,7 +270,7 @@ def test_several_tables_name_depth_and_reach() -> None:
 def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
     report = VerifyReport.of(verify_json(resume="s3://b/<r>", resumed_files=3))
     assert ", 3 files checked before, " in str(report)
-    said = "3 files that an earlier run recorded in s3://b/&lt;r&gt; as correct were not read again"
+    said = "3 files that an earlier run had recorded in s3://b/&lt;r&gt; as correct were not read again"
     assert said in report.to_html()
     first = VerifyReport.of(verify_json(resume="s3://b/<r>"))
     assert "checked before" not in str(first) and "read again" not in first.to_html()
@@ -262,14 +279,20 @@ def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
 def test_many_tables_are_a_line_each() -> None:
     shown = str(several(GOOD, BAD, not_checked=[NOT_CHECKED]))
     assert "✓   lake.db.t" in shown and "✗   lake.db.t" in shown
-    assert "✗ 2 tables of lake.db checked: 1 with problems, 1 not checked" in shown
+    assert (
+        "✗ Of 3 tables of lake.db, 1 has problems, 1 could not be checked and 1 is encrypted"
+        in shown
+    )
     assert "no permission\nhint: ask" in shown
 
 
 def test_tables_that_were_left_out_are_told_wherever_a_report_is_read() -> None:
     report = several(GOOD, GOOD, left_out=LEFT_OUT)
     shown = str(report)
-    verdict = "all 2 tables of lake.db that were verified are encrypted; 3 tables left out and not verified"
+    verdict = (
+        "All 8 files in the current snapshots of 2 tables of lake.db that were verified are encrypted; other snapshots "
+        "were not checked; 3 tables were left out and not verified"
+    )
     assert f"✓ {verdict}" in " ".join(shown.split())
     for table, known in LEFT_OUT.items():
         (line,) = [line for line in shown.splitlines() if table in line]
@@ -281,9 +304,11 @@ def test_tables_that_were_left_out_are_told_wherever_a_report_is_read() -> None:
     assert "<p>Not checked: lake.db.&lt;i&gt;secret</p>" in note
     assert "<p>Left out: lake.db.&lt;i&gt;plain, lake.db.kept, lake.db.files</p>" in note
     one = several(GOOD, left_out={"lake.db.plain": False})
-    assert "one table of lake.db that was verified is encrypted; 1 table left out" in str(one)
-    assert "no table of lake.db was verified" in str(several(left_out=LEFT_OUT))
-    assert "3 tables left out" in str(several(BAD, left_out=LEFT_OUT))
+    shown = " ".join(str(one).split())
+    assert "the one table of lake.db that was verified are encrypted" in shown
+    assert "1 table was left out and not verified" in shown
+    assert "No table of lake.db was verified" in str(several(left_out=LEFT_OUT))
+    assert "3 tables were left out" in str(several(BAD, left_out=LEFT_OUT))
     assert "left out" not in str(several(GOOD)) and "left out" not in several(GOOD).to_html()
 
 
@@ -348,15 +373,102 @@ def test_the_page_has_the_evidence() -> None:
     for name in ("table_uuid", "metadata_location", "metadata_sha256", "started_at", "ended_at"):
         assert BAD[name] in page, name
     assert "iceberg 1.12.0" in page and str(2**62 + 5) in page
-    assert "k&lt;1&gt;" in page and "This page does not prove that" in page
-    assert "This report is not signed" in VerifyReport.of(BAD).to_html()
+
+
+def test_the_page_says_whether_the_signature_was_checked() -> None:
+    """In a line of its own; what was not checked, or is not signed, does not look genuine."""
+
+    def line(report: VerifyReport | TablesReport) -> tuple[str, str]:
+        (found,) = re.findall(r'<p class="signature (\w+)">(.*?)</p>', report.to_html(), re.DOTALL)
+        return found[0], " ".join(re.sub("<[^>]+>", "", found[1]).split())
+
+    for plain in (VerifyReport.of(BAD), several(GOOD, BAD)):
+        signed = replace(plain, signature=SIGNATURE)
+        kind, said = line(plain)
+        assert (kind, said.split(".")[0]) == ("plain", "- Not signed")
+        kind, said = line(signed)
+        assert kind == "open" and said.startswith("? Signature not checked. The report claims")
+        assert said.endswith("report check report.json --key-id k&lt;1&gt;.") and "✓" not in said
+        genuine = signed.as_genuine(CheckedSignature("2026-02-03T09:00:00.5Z", "lake", True))
+        kind, said = line(genuine)
+        assert kind == "good" and said.startswith(
+            "✓ Signature genuine. Signed with master key &#39;k&lt;1&gt;&#39;"
+        )
+        assert "Checked with the KMS of catalog lake at 2026-02-03 09:00:00 UTC." in said
+        genuine.as_genuine(CheckedSignature("2026-02-03T09:00:00Z", "lake", False))
+        assert "no particular master key was required" in line(genuine)[1]
+        assert line(replace(genuine))[0] == "open", "a copy may be changed"
+        VALIDATOR.validate(genuine.to_dict())
+
+
+def sentences(page: str) -> dict[str, str]:
+    scope, _, _ = page.partition("</dl>")
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", scope))
+
+
+def test_the_scope_can_be_handed_on() -> None:
+    report = VerifyReport.of(
+        verify_json(
+            **{**BAD, "ok": True, "problem_count": 0, "unchecked_count": 0, "kms": "Vault <1>"}
+        )
+    )
+    said = sentences(report.to_html())
+    assert said["Table"].startswith("The Iceberg table lake.db.t (UUID 9c12d441-")
+    assert said["Snapshots"].startswith("All 5 snapshots of the table, and what is left of expired")
+    assert said["Files"].startswith(
+        "7 files (1.0 MB): manifest lists, manifests, data and delete files"
+    )
+    assert said["Depth"].startswith("Every byte of every encrypted file was read")
+    assert said["Master key"] == "&#39;k1&#39; in Vault &lt;1&gt;."
+    assert said["Time"] == "From 2026-02-01 00:00:00 UTC to 2026-02-01 00:00:01 UTC."
+    assert said["Software"] == "iceberg-crypto 0.1.0 with Iceberg 1.12.0, Spark 4.1.4 and Java 17."
+
+
+def scope_of(report: VerifyReport) -> str:
+    return " ".join((*sentences(report.to_html()).values(), *_scope.not_checked(report)))
+
+
+def test_the_scope_says_what_was_not_checked() -> None:
+    little, much = (
+        verify_json(metadata_authenticated=False),
+        verify_json(all_snapshots=True, strays=True, depth="deep"),
+    )
+    for said in (
+        "Only the first bytes of each file were read",
+        "Files that only other snapshots reach.",
+        "Files in the table's folders that its metadata does not name",
+        "anyone who can write to the storage may have changed",
+    ):
+        assert said in scope_of(VerifyReport.of(little)) and said not in scope_of(
+            VerifyReport.of(much)
+        )
+    both = several(little, much, not_checked=[NOT_CHECKED], left_out=LEFT_OUT)
+    said = sentences(both.to_html())
+    assert (
+        said["Tables"] == "2 tables of lake.db; 1 could not be checked; 3 were left out on request."
+    )
+    assert (
+        "The current snapshot, branches and tags of each table. Other snapshots were"
+        in both.to_html()
+    )
+
+
+def test_plaintext_that_was_not_purged_is_at_the_top() -> None:
+    left = verify_json(plaintext_metadata="s3://b/plain.metadata.json")
+    for report in (VerifyReport.of(left), several(GOOD, left)):
+        _, _, body = report.to_html().partition("</h1>")
+        assert body.index("Plaintext was not purged") < body.index('class="verdict')
+    page = several(GOOD, left).to_html()
+    assert '<a href="#report-2">lake.db.t</a></li></ul>' in page
+    assert '<td class="bad-text">! encrypted, PLAINTEXT not purged</td>' in page
+    assert "not purged" not in several(GOOD, GOOD).to_html()
 
 
 def test_each_picture_is_told_in_words() -> None:
     page = VerifyReport.of(BAD).to_html()
     told = re.findall(r'<(?:svg|div) [^>]*role="img" aria-label="([^"]+)"', page)
     assert len(told) == 3  # kinds, ages, history
-    assert "manifest: 62.5 % encrypted, 37.5 % with a problem: 8.0 KB, 2 files" in told[0]
+    assert "manifest: 62.5% encrypted, 37.5% damaged: 8.0 KB, 2 files" in told[0]
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r"url\(#([^)]+)\)", page)) <= set(ids)
@@ -386,9 +498,9 @@ def test_texts_and_bars_can_be_told_from_what_is_behind_them() -> None:
     for colours in (light, dark):
         texts = [(name, ground) for name in ("ink", "dim") for ground in ("ground", "card")]
         texts += [(name, f"{name}-ground") for name in ("good", "bad", "open")]
-        texts += [(name, "card") for name in ("good", "bad", "open")]
+        texts += [(name, "card") for name in ("good", "bad", "wrong", "open")]
         texts += [("ink", f"{name}-ground") for name in ("good", "bad", "open")]
-        bars = [(f"{name}-bar", "card") for name in ("good", "bad", "open")]
+        bars = [(f"{name}-bar", "card") for name in ("good", "bad", "wrong", "open")]
         for least, pairs in ((4.5, texts), (3.0, bars)):
             for front, back in pairs:
                 bright, dull = sorted((luminance(colours[front]), luminance(colours[back])))[::-1]
@@ -403,10 +515,10 @@ def count(kind: str, magic: str | None, files: int, size: int) -> FileCount:
 
 
 def test_a_share_is_100_only_when_it_is_all() -> None:
-    assert _charts.percent(0, 0) == _charts.percent(0, 5) == "0 %"
-    assert _charts.percent(5, 5) == "100 %"
-    assert _charts.percent(999_999_999, 10**9) == "99.9 %"
-    assert _charts.percent(1, 10**9) == "0.1 %"
+    assert _charts.percent(0, 0) == _charts.percent(0, 5) == "0%"
+    assert _charts.percent(5, 5) == "100%"
+    assert _charts.percent(999_999_999, 10**9) == "99.9%"
+    assert _charts.percent(1, 10**9) == "0.1%"
 
 
 def test_a_single_plaintext_byte_is_seen() -> None:
@@ -415,7 +527,7 @@ def test_a_single_plaintext_byte_is_seen() -> None:
     good, bad = bars.rows[0].parts
     assert (good.kind, bad.kind) == ("good", "bad")
     assert bad.width >= 1 and bad.x + bad.width <= _charts.WIDTH
-    assert bars.rows[0].told == "99.9 % encrypted, 0.1 % PLAINTEXT: 1.0 TB, 10 files"
+    assert bars.rows[0].told == "99.9% encrypted, 0.1% PLAINTEXT: 1.0 TB, 10 files"
     assert bars.description == f"data: {bars.rows[0].told}."
 
 
@@ -442,14 +554,25 @@ def test_a_file_with_a_problem_is_not_among_the_good() -> None:
 
 
 def test_one_number_of_files() -> None:
-    """Metadata files, which are never encrypted, are told apart, in a verdict and everywhere."""
+    """In verdict, scope and tables, whose rows add up; metadata files, which are never encrypted, are not in it."""
     report = VerifyReport.of(BAD)
-    assert "in 7 files of lake.db.t" in str(report)
+    found = "1 is PLAINTEXT, 1 is damaged, 1 could not be checked and 4 are encrypted"
+    assert (
+        f"Of the 7 files in all snapshots and folders of lake.db.t (master key 'k1'), {found}"
+        in " ".join(str(report).split())
+    )
+    page = report.to_html()
+    for table in re.findall(r"<table(?: class=.totals.)?>\n<thead>.*?</table>", page, re.DOTALL)[
+        :2
+    ]:
+        counted, _, never = table.partition("All files")
+        files = [int(one) for one in re.findall(r'"number">(\d+)</td><td', counted)]
+        assert sum(files) == 7 and never.startswith('</th><td class="number">7</td>')
+    assert 'never encrypted, not counted</td><td class="number">2</td>' in never
     both = TablesReport("lake.db", [report, report], [])
-    page = both.to_html()
-    assert "14 files in 2 tables" in str(both) and "14 files in 2 tables" in page
-    assert "<dt>files</dt><dd>7</dd>" in page and "<dt>never encrypted</dt><dd>2 more</dd>" in page
-    assert '<td class="number">7</td><td class="number">1.0 MB</td>' in page
+    assert "14 files in 2 tables" in str(both)
+    assert "<dd>14 files (2.0 MB)." in both.to_html()
+    assert 'data-name="files">14</td>' in both.to_html()
 
 
 def test_a_file_with_a_problem_is_among_those_that_should_be_encrypted() -> None:
@@ -457,15 +580,14 @@ def test_a_file_with_a_problem_is_among_those_that_should_be_encrypted() -> None
     log = FileCount("delta log", "JSON", False, 5, 500, 5, 500)
     report = VerifyReport.of({**BAD, "files": 14, "bytes": 1_017_500})
     report = replace(report, counts=[*report.counts, log])
-    assert (_words.file_count(report), _words.never_encrypted(report)) == (12, 2)
+    assert _words.file_count(report) == sum(one.files for one in _words.totals(report)) == 12
     assert _words.byte_count(report) == 1_008_500
-    assert "<dt>never encrypted</dt><dd>2 more</dd>" in report.to_html()
     partly = replace(report, counts=[replace(log, wrong_files=3, wrong_bytes=300)])
-    assert (_words.never_encrypted(partly), _words.byte_count(partly)) == (2, 1_017_300)
+    assert [one.files for one in _words.never_encrypted(partly)] == [2]
     report = replace(report, counts=[log], file_count=5, byte_count=500)
     assert (_words.file_count(report), _words.byte_count(report)) == (5, 500)
     page = report.to_html()
-    assert "never encrypted</dt>" not in page and "with a problem: 500 B, 5 files" in page
+    assert "not counted" not in page and "PLAINTEXT: 500 B, 5 files" in page
 
 
 @pytest.mark.parametrize(
@@ -474,13 +596,13 @@ def test_a_file_with_a_problem_is_among_those_that_should_be_encrypted() -> None
         ("metadata file", 0, "never encrypted"),
         ("metadata file", 2, "with a problem"),
         ("delta log", 0, "not encrypted"),
-        ("delta log", 2, "with a problem"),
+        ("delta log", 2, "PLAINTEXT"),
     ],
 )
 def test_a_picture_and_a_table_say_the_same_of_files(kind: str, wrong: int, told: str) -> None:
     counted = FileCount(kind, "JSON", False, 2, 20, wrong, wrong * 10)
     bars = _charts.by_kind([counted])
-    assert bars is not None and bars.rows[0].told == f"{told}: 20 B, 2 files"
+    assert (bars.rows[0].told if bars else None) == (f"{told}: 20 B, 2 files" if wrong else None)
     assert [part.word for part in _words.parts([counted])] == [told]
 
 
@@ -543,6 +665,9 @@ def test_check_report_gives_the_file_as_it_is(jvm: dict[str, Any], tmp_path: Pat
         file.write_text(report.to_json())
         assert check_report("spark", "lake", file, "k1") == report  # type: ignore[arg-type]
         assert jvm["calls"].pop() == ("check_report", "lake", "k1", file.read_text())
+    signed = replace(report, signature=SIGNATURE)
+    file.write_text(signed.to_json())
+    assert "Signature genuine" in check_report("spark", "lake", file).to_html()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_a_table_without_a_name(name: Any) -> None:
 
 def test_a_good_report_as_text() -> None:
     shown = str(VerifyReport.of(verify_json()))
-    said = "✓ all 4 files of lake.db.t are encrypted (master key 'k1'): those of the current snapshot\n"
+    said = "✓ All 4 files in the current snapshot of lake.db.t are encrypted (master key 'k1'); other snapshots"
     assert said in shown
     assert "current snapshot, depth magic, 131.3 KB, 0.4 s" in shown
     assert "manifest" in shown and "AGS1" in shown and "123,456" in shown
@@ -84,8 +84,26 @@ def test_a_good_report_as_text() -> None:
 def test_the_verdict_names_its_reach(of: dict[str, Any], said: str) -> None:
     report = VerifyReport.of(verify_json(**of))
     shown = " ".join(str(report).split())
-    assert f"(master key 'k1'): those of {said} {said}, depth magic" in shown
-    assert f"those of {said}</strong>" in report.to_html()
+    verdict = f"✓ All 4 files in {said} of lake.db.t are encrypted (master key 'k1')"
+    rest = "" if report.all_snapshots else "; other snapshots were not checked"
+    assert f"{verdict}{rest} {said}, depth magic" in shown
+    assert f"{verdict}{rest}</strong>".replace("'", "&#39;") in report.to_html()
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "said"),
+    [
+        (1, ""),
+        (2, "; 1 other snapshot was not checked"),
+        (4, "; 3 other snapshots were not checked"),
+    ],
+)
+def test_the_verdict_counts_snapshots_that_were_not_checked(snapshots: int, said: str) -> None:
+    history = [
+        {"snapshot_id": i, "timestamp": f"2026-01-0{i + 1}T00:00:00Z"} for i in range(snapshots)
+    ]
+    shown = str(VerifyReport.of(verify_json(snapshot_history=history)))
+    assert f"are encrypted (master key 'k1'){said} the current" in " ".join(shown.split())
 
 
 def test_plaintext_that_a_table_had_before() -> None:
@@ -97,7 +115,7 @@ def test_plaintext_that_a_table_had_before() -> None:
         "PLAINTEXT of this table from before encrypt_table is still in the storage: all files that"
     )
     shown = " ".join(str(report).split())
-    assert "snapshot. PLAINTEXT from before encrypt_table is still there." in shown
+    assert "not checked. PLAINTEXT from before encrypt_table is still in the storage" in shown
     assert f"{loud} {kept} reaches. purge_plaintext lists them" in shown
     for page in (report.to_html(), report._repr_html_()):
         assert f"{loud} s3://b/w/t/metadata/&lt;plain&gt;.metadata.json reaches." in page
@@ -111,9 +129,14 @@ def test_a_plaintext_table_has_no_tag_that_was_checked() -> None:
     for depth in ("structure", "deep"):
         changes = {"ok": False, "key_id": None, "depth": depth, "counts": counts}
         page = VerifyReport.of(verify_json(**changes)).to_html()
-        assert "every authentication tag" not in page and "its key" not in page
-        assert "No file is encrypted, so there was no key and no tag to check." in page
-    assert "every authentication tag" in VerifyReport.of(verify_json(depth="deep")).to_html()
+        assert "authentication tag was checked" not in page and "its key" not in page
+        assert (
+            "No file is encrypted, so there was no key and no authentication tag to check." in page
+        )
+    assert (
+        "every authentication tag was checked"
+        in VerifyReport.of(verify_json(depth="deep")).to_html()
+    )
 
 
 def test_a_report_says_whether_the_metadata_is_authenticated() -> None:
@@ -130,15 +153,27 @@ def test_a_report_says_whether_the_metadata_is_authenticated() -> None:
 
 def test_a_bad_report_as_text() -> None:
     shown = str(VerifyReport.of(broken_json()))
-    assert "✗ 1 problem found in 1 file of lake.db.t" in shown
+    assert (
+        "✗ The one file in the current snapshot of lake.db.t (master key 'k1') is PLAINTEXT"
+        in shown
+    )
     assert "PLAINTEXT" in shown
     assert "<script>alert(1)</script>[red]x.parquet" in shown, "brackets are no markup"
     assert "hint: rewrite it" in shown
 
 
 def test_a_table_without_a_key() -> None:
-    report = VerifyReport.of(verify_json(ok=False, key_id=None))
-    assert "✗ lake.db.t is not encrypted (4 files checked)" in str(report)
+    found = broken_json()
+    table = {
+        "kind": "table",
+        "path": "lake.db.t",
+        "problem": "it has no key id",
+        "hint": "",
+        "code": "plaintext",
+    }
+    report = VerifyReport.of({**found, "key_id": None, "problems": [table, *found["problems"]]})
+    said = "✗ lake.db.t is not encrypted: the one file in the current snapshot is PLAINTEXT; other snapshots"
+    assert said in str(report)
 
 
 def test_many_problems_are_cut_short() -> None:
@@ -158,7 +193,7 @@ def test_a_report_in_a_notebook_is_the_same_as_in_a_terminal() -> None:
         verify_json(ok=False, problem_count=5000, problems=[hinted, *[problem] * 999])
     )
     shown = report._repr_html_()
-    assert shown.count("<li><b>") == shown.count("is plaintext") == 20
+    assert shown.count("<li class=") == shown.count("is plaintext") == 20
     assert shown.count("Hint: ") == shown.count("Hint: rewrite it") == 1
     assert "<p>and 4,980 more; report.files has each file</p>" in shown
     few = VerifyReport.of(verify_json(ok=False, problem_count=1, problems=[hinted]))

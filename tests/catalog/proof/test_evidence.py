@@ -19,6 +19,7 @@ from pyspark_iceberg_crypto import (
     VerificationFailedError,
     VerifyReport,
     check_report,
+    encryption_keys,
     report_schema,
     verify_table,
 )
@@ -33,6 +34,7 @@ def test_a_signed_report_is_checked_later(hadoop: Lake, tmp_path: Path) -> None:
         assert report.exit_code == 0
         report.raise_for_problems()
         signed = report.sign(hadoop.spark, hadoop.catalog, "k1")
+    assert report.kms == encryption_keys(hadoop.spark, table).kms
     for found in (report, signed):
         SCHEMA.validate(found.to_dict())
     file = tmp_path / "report.json"

@@ -53,7 +53,7 @@ def test_plaintext_in_a_branch_or_under_a_tag(lake: Lake, deep: bool) -> None:
             ["first"],
             3,
         )
-        assert "those of the current snapshot, 1 branch and 1 tag" in " ".join(str(whole).split())
+        assert "in the current snapshot, 1 branch and 1 tag of" in " ".join(str(whole).split())
         paths = [Path(row.path) for row in whole.files.collect()]
     assert len(paths) == len(set(paths)), "each file once"
     assert {of_both, of_audit, of_first} < set(map(path_of, map(str, paths)))

@@ -44,6 +44,11 @@ public final class EncryptedTable extends DecoratedTable {
         : table;
   }
 
+  /** Which KMS a table's catalog has, and where it is; null if the catalog is not one of ours. */
+  public static String kms(BaseTable table) {
+    return table instanceof EncryptedTable encrypted ? encrypted.ops.kms() : null;
+  }
+
   /** Whether a table's catalog accepts encrypted files whose length nothing gives. */
   public static boolean acceptsFilesWithoutLength(BaseTable table) {
     return table instanceof EncryptedTable encrypted && encrypted.ops.acceptsFilesWithoutLength();

@@ -105,6 +105,11 @@ final class EncryptedTableOperations implements TableOperations {
     return EncryptionProperties.keyId(required().properties()) != null;
   }
 
+  /** Which KMS the catalog has, and where it is. */
+  String kms() {
+    return keys.kms();
+  }
+
   /** Whether the catalog accepts encrypted files whose length nothing gives. */
   boolean acceptsFilesWithoutLength() {
     return load.settings().filesWithoutLength();

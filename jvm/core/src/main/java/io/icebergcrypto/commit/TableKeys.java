@@ -42,6 +42,11 @@ public final class TableKeys {
     return tableName;
   }
 
+  /** Which KMS it is, and where. */
+  public String kms() {
+    return kms.get().toString();
+  }
+
   /**
    * Learns the keys of metadata in force, if anyone has used this table's keys yet. It may have
    * another master key than before.

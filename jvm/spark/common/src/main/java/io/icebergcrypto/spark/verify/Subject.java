@@ -41,9 +41,12 @@ final class Subject {
     List<Snapshot> checked =
         options.allSnapshots() ? snapshots : MetadataFiles.snapshotsOfRefs(metadata);
 
+    String keyId = metadata.properties().get(TableProperties.ENCRYPTION_TABLE_KEY);
+
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("table", name);
-    json.put("key_id", metadata.properties().get(TableProperties.ENCRYPTION_TABLE_KEY));
+    json.put("key_id", keyId);
+    json.put("kms", keyId == null ? null : EncryptedTable.kms(table));
     json.put("format_version", metadata.formatVersion());
     json.put("table_uuid", metadata.uuid());
     json.put("location", metadata.location());

@@ -1,0 +1,109 @@
+"""What is said of several tables at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from pyspark_iceberg_crypto.reports import _words
+from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED, TableReport
+from pyspark_iceberg_crypto.reports._text import listed, plural
+
+if TYPE_CHECKING:
+    from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+
+
+def verdict(found: TablesReport) -> str:
+    """Say in one line what was found, and of which tables and files."""
+    left = len(found.left_out)
+    said = _good(found) if found.ok else _bad(found)
+    if rest := _rest(found):
+        said += f"; {listed(rest)} were not checked"
+    if behind := sum(one.plaintext_metadata is not None for one in found.reports):
+        said += f"; PLAINTEXT of {plural(behind, 'table')} from before encrypt_table is still in the storage"
+    were = "was" if left == 1 else "were"
+    return said + (f"; {plural(left, 'table')} {were} left out and not verified" if left else "")
+
+
+def _bad(found: TablesReport) -> str:
+    tables = len(found.reports) + len(found.not_checked)
+    if not tables:
+        verified = "verified" if found.left_out else "found"
+        return f"No table of {found.target} was {verified}, so nothing is proved"
+    codes = [report.exit_code for report in found.reports]
+    counted = (
+        (codes.count(PROBLEM), "has problems", "have problems"),
+        (codes.count(UNCHECKED), "could not be checked in full", "could not be checked in full"),
+        (len(found.not_checked), "could not be checked", "could not be checked"),
+        (codes.count(OK), "is encrypted", "are encrypted"),
+    )
+    thing = "folder" if _are_folders(found) else "table"
+    if tables == 1:
+        has = next(has for number, has, _ in counted if number)
+        return f"The one {thing} of {found.target} {has}"
+    told = [f"{number:,} {one if number == 1 else more}" for number, one, more in counted if number]
+    return f"Of {plural(tables, thing)} of {found.target}, {listed(told)}"
+
+
+def _good(found: TablesReport) -> str:
+    number = sum(map(_words.file_count, found.reports))
+    one = len(found.reports) == 1
+    thing = "folder" if _are_folders(found) else "table"
+    which = "" if not found.left_out else " that was verified" if one else " that were verified"
+    where = f"the one {thing}" if one else plural(len(found.reports), thing)
+    where = f"{_snapshots(found)}{where} of {found.target}{which}"
+    if any(report.sample < 1 for report in found.reports):
+        return f"No problem was found in a sample of {plural(number, 'file')} in {where}"
+    state = "of encrypted formats" if _are_folders(found) else "encrypted"
+    return f"{_words.all_files(number)} in {where} {'is' if number == 1 else 'are'} {state}"
+
+
+def _rest(found: TablesReport) -> list[str]:
+    """Say what was not checked on purpose."""
+    files = sum(one.left_out_files for one in found.reports)
+    others = any(map(_words.other_snapshots, found.reports))
+    return [*([plural(files, "file")] if files else []), *(["other snapshots"] if others else [])]
+
+
+def _are_folders(found: TablesReport) -> bool:
+    return bool(found.reports) and all(one.folder is not None for one in found.reports)
+
+
+def _snapshots(found: TablesReport) -> str:
+    """Say which files of the tables were looked at, if it is the same of all."""
+    if _are_folders(found) or len({one.all_snapshots for one in found.reports}) > 1:
+        return ""
+    if found.reports[0].all_snapshots:
+        folders = " and folders" if all(one.strays for one in found.reports) else ""
+        return f"all snapshots{folders} of "
+    named = any(one.branches or one.tags for one in found.reports)
+    return "the current snapshots, branches and tags of " if named else "the current snapshots of "
+
+
+def scope(found: TablesReport) -> str:
+    """Say how much was looked at, how deep, and what of each table."""
+    files = sum(_words.file_count(report) for report in found.reports)
+    parts = [
+        f"{plural(files, 'file')} in {plural(len(found.reports), 'table')}",
+        *_each(found, "depth {}", lambda one: one.depth),
+        *_each(found, "{}", _reach),
+        *_each(found, "sample {}", lambda one: f"{one.sample:g}" if one.sample < 1 else None),
+        *(["strays"] if any(one.strays for one in found.reports) else []),
+    ]
+    views = f"; {plural(len(found.views), 'view')}, which have no files" if found.views else ""
+    return ", ".join(parts) + views
+
+
+def _each(
+    found: TablesReport, said: str, what: Callable[[TableReport], str | None]
+) -> Iterator[str]:
+    """Say what holds of the tables: one thing, as a rule."""
+    for told in dict.fromkeys(map(what, found.reports)):
+        if told is not None:
+            yield said.format(told)
+
+
+def _reach(report: TableReport) -> str:
+    if report.folder is not None:
+        return "folders, without a catalog"
+    return "all snapshots" if report.all_snapshots else "current snapshots, branches and tags"
