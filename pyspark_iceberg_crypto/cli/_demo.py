@@ -6,10 +6,11 @@ import click
 from rich.console import Console
 
 from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli._help import Command
 from pyspark_iceberg_crypto.demo import run  # needs Spark
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--keep", is_flag=True, help="Keep the folder with the tables and keys.")
 @_shared.output_option
 def demo(keep: bool, output: str) -> None:
@@ -21,7 +22,7 @@ def demo(keep: bool, output: str) -> None:
     Example:
       iceberg-crypto demo --keep
 
-    Exit code: 0 all was as it must be, 2 it was not, or could not be done, 64 the command is wrong.
+    Exit codes: 0 all was as it must be, 2 it was not, or could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         is_json = output == "json"

@@ -1,6 +1,12 @@
-"""How numbers and texts of strangers are shown."""
+"""How numbers, advice and texts of strangers are shown."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+# How advice is given here: Java and Python name procedures; the command line names its commands.
+SPEECH: ContextVar[Callable[[str], str]] = ContextVar("speech", default=str)
 
 
 def size(count: int) -> str:
@@ -18,6 +24,11 @@ def plural(number: int, thing: str) -> str:
     if number == 1:
         return f"{number:,} {thing}"
     return f"{number:,} {thing}{'es' if thing.endswith('ch') else 's'}"
+
+
+def advice(text: object) -> str:
+    """Say what to do in the words of where it is read, so that nothing in it acts on the reader."""
+    return visible(SPEECH.get()("" if text is None else str(text)))
 
 
 def visible(text: object) -> str:
