@@ -56,6 +56,7 @@ _PHRASES = (
     (re.compile(rf"(?:, as|;|, or with) {_CONFIGURE}(?: does| adds it by itself)?"), ""),
     (re.compile(rf"(set (?:it|the catalog) up)(?::| with) {_CONFIGURE}(?: in Python)?"), r"\1 in the profile"),
     (re.compile(rf"{_CONFIGURE}(?: in Python)?"), "the profile"),
+    (re.compile(r"\breport\.\w+ has (?:each \w+|them)"), "--output json has more"),
     (re.compile(r"\bwithout dry_run\b"), "with --confirm"),
     (re.compile(r"\bdry_run => true\b"), "the command without --confirm"),
 )  # fmt: skip

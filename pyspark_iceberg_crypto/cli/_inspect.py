@@ -63,7 +63,7 @@ def inspect(
     \b
     Examples:
       iceberg-crypto inspect data/*.parquet --expect-encrypted
-      iceberg-crypto inspect s3://b/f.parquet --table lake.db.t
+      iceberg-crypto inspect /w/f.parquet --table lake.db.t
 
     Exit codes: 0 every file was read and its structure is whole (plaintext included), 1 one is damaged, a tag
     does not match, or is plaintext but should not be (--expect-encrypted, --table, --key-file), 2 one

@@ -192,8 +192,7 @@ def _each(
     codes, told, left, is_pending = [_shared.OK], [], 0, False
     for number, target in enumerate(targets, start=1):
         if not is_one and sys.stderr.isatty():
-            of = plural(len(targets), "target")
-            click.echo(f"{number} of {of}: {visible(target.name)}", err=True)
+            click.echo(f"{number} of {_count(targets)}: {visible(target.name)}", err=True)
         problem = target.problem
         try:
             result: Any = None if problem else do(target)
@@ -214,5 +213,11 @@ def _each(
     if output == "json":
         _shared.show_json(told[0] if is_one else told)
     elif not is_one:
-        _shared.show(Text(f"{plural(len(told), 'target')}, {left} not done", "bold"))
+        _shared.show(Text(f"{_count(targets)}, {left:,} not done", "bold"))
     return max(codes, key=_WORST_LAST.index), is_pending
+
+
+def _count(targets: list[_Target]) -> str:
+    """Say how many there are: namespaces and catalogs with a result of their own are no tables."""
+    is_whole_one = any(is_whole(one.name) and not one.problem for one in targets)
+    return plural(len(targets), "target" if is_whole_one else "table")

@@ -97,7 +97,7 @@ def verify(
     \b
     Examples:
       iceberg-crypto verify lake.db.t --deep
-      iceberg-crypto verify lake.db --html r.html --sign-with k1
+      iceberg-crypto verify lake.db --sign-with k --html a.html
       iceberg-crypto verify lake --except lake.web.zip_codes
       iceberg-crypto verify --folder s3://bucket/orders
 

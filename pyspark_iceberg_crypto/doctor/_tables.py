@@ -16,7 +16,7 @@ from pyspark_iceberg_crypto.reports._data import OK, PROBLEM
 from pyspark_iceberg_crypto.reports._finding import TableFinding
 from pyspark_iceberg_crypto.reports._layout import Indented, Records
 from pyspark_iceberg_crypto.reports._report import Report
-from pyspark_iceberg_crypto.reports._text import plural
+from pyspark_iceberg_crypto.reports._text import advice, plural
 from pyspark_iceberg_crypto.verbs import _progress
 
 SHOWN = 10
@@ -129,4 +129,5 @@ def _of_one_kind(found: DoctorTablesReport, kind: str, count: int) -> Iterator[R
         yield Indented(finding.lines(mark, style, with_hint=general != last))
         last = general
     if left := count - len(shown):
-        yield Text(f"\n  and {left:,} more such; report.findings has them")
+        yield Text()
+        yield Text(advice(f"  and {left:,} more such; report.findings has them"))

@@ -51,7 +51,7 @@ def text(found: KeysReport) -> RenderableType:
         used = f"{row.used_for}: " if row.used_for else ""
         parts += ["", Indented(told.append(f"\n{advice(f'{used}{row.problem}')}"))]
     if left := _left(found):
-        parts.append(Text(f"\n  and {left:,} more; report.keys has each key"))
+        parts += ["", Text(advice(f"  and {left:,} more; report.keys has each key"))]
     return Group(*parts)
 
 

@@ -17,7 +17,9 @@ from rich.text import Text
 from pyspark_iceberg_crypto.reports._text import advice
 
 # What stays on one line: a command, a statement, or anything else without a space.
-_WHOLE = re.compile(r"(?:``.+?``|`iceberg-crypto [^`]*`|CALL [^\s(]+\([^()]*\)|\S)+\s*")
+_WHOLE = re.compile(
+    r"(?:``.+?``|`iceberg-crypto [^`]*`|(?<=: )iceberg-crypto .*$|CALL [^\s(]+\([^()]*\)|\S)+\s*"
+)
 _ENDLESS = 100_000
 
 

@@ -115,7 +115,8 @@ def _problems(
         yield Indented(lines)
     left = count - min(len(listed), SHOWN_PROBLEMS)
     if left > 0:
-        yield Text(f"\n  {more.format(left)}; report.files has each file")
+        yield Text()
+        yield Text(advice(f"  {more.format(left)}; report.files has each file"))
 
 
 def _counts(counts: Iterable[FileCount]) -> Records:

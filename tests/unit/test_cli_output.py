@@ -21,6 +21,7 @@ from doubles.in_process import DoubleKms, SparkDouble, answering, evidence_json
 from pyspark_iceberg_crypto import (
     KeyNotFoundError,
     NotEncryptedError,
+    PruneReport,
     VerifyReport,
     cli,
     settings,
@@ -323,9 +324,33 @@ def test_several_tables(run: Run) -> None:
     assert result.exit_code == 2
     shown = "✗ lake.db.t: no key for lake.db.t\nhint: create it\n✓ lake.db.t: done"
     assert shown in result.stdout
-    assert result.stdout.endswith("2 targets, 1 not done\n")
+    assert result.stdout.endswith("2 tables, 1 not done\n")
     result = run("repair", "lake.db.t", "lake.db.u", fails=("lake.db.t",), answers={})
     assert result.exit_code == 1, "a finding, whatever could not be looked at"
+
+
+def test_a_person_is_asked_before_a_change(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no one can be asked, nothing is changed without --confirm."""
+    dry = []
+    note = "Nothing was changed. Add --confirm to do this."
+
+    def asked(_: Any, table: str, dry_run: bool) -> PruneReport:
+        dry.append(dry_run)
+        return PruneReport(**{**PRUNED, "committed": not dry_run, "removed": len(table) - 9})
+
+    monkeypatch.setattr("pyspark_iceberg_crypto.cli._prune.prune_encryption_keys", asked)
+    result = run("prune", "lake.db.tt")
+    assert (result.exit_code, dry, result.stderr) == (0, [True], f"{note}\n")
+    assert run("prune", "lake.db.t").stderr == "", "there is nothing to remove"
+    assert run("prune", "lake.db.tt", "--confirm").stderr == ""
+    assert dry == [True, True, False]
+    answers = iter([False, True])
+    monkeypatch.setattr(click, "confirm", lambda *_, **__: next(answers))
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
+    assert "✓" not in run("prune", "lake.db.tt").stdout
+    assert run("prune", "lake.db.tt").stdout.count("lake.db.t: done") == 2
+    assert dry[3:] == [True, True, False]
+    assert run("prune", "lake.db.tt", "--output", "json").stderr.endswith(f"{note}\n")
 
 
 def test_all_tables_of_a_namespace(run: Run) -> None:
