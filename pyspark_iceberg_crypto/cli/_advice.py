@@ -70,7 +70,7 @@ def spoken(text: str) -> str:
     for pattern, words in _PHRASES:
         found = pattern.sub(words, found)
     found = _OPTION.sub(_option, found)
-    whole = re.fullmatch(r"(`+)(iceberg-crypto (?:(?!\1).)*)\1", found)
+    whole = re.fullmatch(r"(`+)(iceberg-crypto (?:(?!(?<!`)\1(?!`)).)*)\1", found)
     return whole[2] if whole else found
 
 
@@ -102,9 +102,9 @@ def _command(call: re.Match[str]) -> str | None:
 
 
 def _quoted(*words: str) -> str:
-    """Return a command as it stands in a sentence; as in Markdown, in two back quotes where one is in it."""
+    """Return a command as it stands in a sentence; as in Markdown, in more back quotes than are in it."""
     line = f"iceberg-crypto {' '.join(filter(None, words))}"
-    marks = "``" if "`" in line else "`"
+    marks = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     return marks + line + marks
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -20,7 +20,7 @@ class _Formatter(click.HelpFormatter):
         super().write_text(_unbroken(text))
 
     def write_dl(
-        self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
         """Write names and what they mean, in columns that leave room for it in a narrow terminal."""
         most = col_max if self.width > 70 else 16
@@ -53,10 +53,10 @@ class Command(click.Command):
         """Write the options under their titles."""
         below = self.sections(ctx)
         names = {one.name for options in below.values() for one in options}
-        own = [one for one in self.get_params(ctx) if one.name not in names]
+        own = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        own = [one for one in own if one.name not in names]
         for title, options in {"Options": own, **below}.items():
-            found = [one.get_help_record(ctx) for one in options if isinstance(one, click.Option)]
-            if rows := [row for row in found if row]:
+            if rows := [row for one in options if (row := one.get_help_record(ctx))]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 

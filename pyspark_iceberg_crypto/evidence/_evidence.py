@@ -183,7 +183,7 @@ def _tables(found: TablesReport) -> RenderableType:
     columns = ("", "table", "files", "bytes", "master key", "found")
     table = Records(columns, rows, title=("table",), right=("files", "bytes"))
     known = _KINDS[found.exit_code]
-    verdict = Text(f"{_words.mark(known)} {visible(_verdict(found))}", f"bold {_COLOURS[known]}")
+    verdict = Text(f"{_words.mark(known)} {advice(_verdict(found))}", f"bold {_COLOURS[known]}")
     signed = [f"signed with master key {found.signature['key_id']!r}"] if found.signature else []
     scope = Prose(Text("\n".join((_scope(found), *signed)), "dim"), 0)
     return Group(table, *_details(found), verdict, Indented(scope))

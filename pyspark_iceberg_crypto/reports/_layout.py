@@ -18,7 +18,7 @@ from pyspark_iceberg_crypto.reports._text import advice
 
 # What stays on one line: a command, a statement, or anything else without a space.
 _WHOLE = re.compile(
-    r"(?:``.+?``|`iceberg-crypto [^`]*`|(?<=: )iceberg-crypto .*$|CALL [^\s(]+\([^()]*\)|\S)+\s*"
+    r"(?:(?<!`)(`+)iceberg-crypto .+?(?<!`)\1(?!`)|(?<=: )iceberg-crypto .*$|CALL [^\s(]+\([^()]*\)|\S)+\s*"
 )
 _ENDLESS = 100_000
 
@@ -63,15 +63,14 @@ class Screen(Console):
 
     def print(self, *shown: Any, **options: Any) -> None:
         """Print as Rich does."""
-        super().print(*shown, crop=False, **options)
+        super().print(*shown, **{"crop": False, **options})
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         """Render as Rich does."""
-        may_wrap = not (options or self.options).no_wrap
-        if may_wrap and isinstance(renderable, Text) and renderable.overflow is None:
-            renderable = Prose(renderable)
+        if isinstance(renderable, Text) and renderable.no_wrap is None and renderable.end == "\n":
+            renderable = renderable if (options or self.options).no_wrap else Prose(renderable)
         return super().render(renderable, options)
 
 

@@ -63,7 +63,7 @@ def report(found: TableReport) -> RenderableType:
     known = _words.kind(found)
     style = f"bold {_STYLES[known]}"
     counts: list[RenderableType] = [_counts(found.counts)] if found.counts else []
-    verdict = Text(f"{_words.mark(known)} {visible(_words.verdict(found))}", style)
+    verdict = Text(f"{_words.mark(known)} {advice(_words.verdict(found))}", style)
     return Group(*counts, verdict, _under(_words.scope(found), "dim"), *findings(found))
 
 

@@ -189,6 +189,9 @@ SAID = {
     r"CALL `my-lake`.system.repair_table(table => '`my-lake`.db.`it\'s`') x": (
         "``iceberg-crypto repair '`my-lake`.db.`it'\"'\"'s`'`` x"
     ),
+    "CALL lake.system.encryption_keys(table => 'lake.db.`a``b c`') x": (
+        "```iceberg-crypto keys 'lake.db.`a``b c`'``` x"
+    ),
     "CALL <catalog>.system.repair_table(table => ..., confirm => true) gives": (
         "`iceberg-crypto repair TABLE --confirm` gives"
     ),
