@@ -32,6 +32,7 @@ from pyspark_iceberg_crypto import (
     RotateParquetReport,
 )
 from pyspark_iceberg_crypto.doctor import DoctorReport
+from pyspark_iceberg_crypto.reports._report import Changed
 from pyspark_iceberg_crypto.schemas import OUTPUT, report_schema
 from pyspark_iceberg_crypto.verbs.inspection import FileInspection
 
@@ -170,9 +171,9 @@ def output() -> dict[str, Any]:
                 folder={"type": ["string", "null"], "description": "Where all is; null: removed."},
             )
         ],
-        "decrypt": of_tables(DecryptReport),
+        "decrypt": of_tables(DecryptReport, Changed),
         "doctor": [diagnosis],
-        "encrypt": of_tables(EncryptReport, PurgeReport),
+        "encrypt": of_tables(EncryptReport),
         "inspect": [*files, {"type": "array", "items": {"anyOf": files}}],
         "jar": [thing("Where the jar is.", jar=TEXT)],
         "keys": of_tables(KeysReport, KeyVersionsReport),
@@ -184,11 +185,12 @@ def output() -> dict[str, Any]:
         "kms policy": [thing("A policy.", policy=TEXT, key_ids={"type": "array", "items": TEXT})],
         "kms rotate-key": [key],
         "prune": of_tables(PruneReport),
+        "purge": of_tables(PurgeReport),
         "reencrypt": of_tables(ReencryptReport),
         "repair": of_tables(RepairReport),
         "report check": [genuine, altered],
         "rotate": of_tables(RotateMasterKeyReport, RotateKekReport, RotateCatalogReport),
-        "rotate-parquet": [made.ref(RotateParquetReport)],
+        "rotate-parquet": [made.ref(RotateParquetReport), made.ref(Changed)],
         "verify": [verified],
     }
     error = {"$ref": "#/$defs/error"}

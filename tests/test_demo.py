@@ -41,7 +41,7 @@ def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     missing = [promise for promise in PROMISES if promise not in done.stdout]
     assert not missing, done.stdout
-    assert re.search(r"Removed \S+/iceberg-crypto-demo-\w+\. What stays is", done.stdout)
+    assert re.search(r"Removed \S+/iceberg-crypto-demo-\w+\. Only Spark's own cache", done.stdout)
     assert done.stderr == ""
     assert list(here.iterdir()) == []
     assert list(temporary.glob("iceberg-crypto*")) == []

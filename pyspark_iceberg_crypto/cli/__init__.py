@@ -10,32 +10,23 @@ from typing import Any
 import click
 
 from pyspark_iceberg_crypto import __version__
-from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli import _advice, _shared
+from pyspark_iceberg_crypto.cli._help import Command, Group
 from pyspark_iceberg_crypto.cli._options import named
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.reports._text import SPEECH
 
-_COMMANDS = (
-    "completion",
-    "decrypt",
-    "demo",
-    "doctor",
-    "encrypt",
-    "inspect",
-    "jar",
-    "keys",
-    "kms",
-    "prune",
-    "reencrypt",
-    "repair",
-    "report",
-    "rotate",
-    "rotate-parquet",
-    "schema",
-    "verify",
-)
+_JOBS = {
+    "Start": ("demo", "doctor", "kms"),
+    "Audit": ("verify", "report", "inspect", "keys"),
+    "Migrate": ("encrypt", "purge", "decrypt"),
+    "Operate": ("rotate", "rotate-parquet", "reencrypt", "prune", "repair"),
+    "Integrate": ("jar", "schema", "completion"),
+}
+_COMMANDS = sorted(name for names in _JOBS.values() for name in names)
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """Imports a command when it is asked for: most need Spark, which takes a second and may be missing."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -64,6 +55,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and keep Spark's log only if it failed."""
         code: Any = _shared.UNCHECKED
+        before = SPEECH.set(_advice.spoken)
         try:
             with _code_of_usage(self._is_json):
                 found = super().invoke(ctx)
@@ -75,6 +67,7 @@ class _Commands(click.Group):
             code = ended.exit_code
             raise
         finally:
+            SPEECH.reset(before)
             _shared.end_log(ctx.meta, keep=code not in (_shared.OK, _shared.PROBLEM))
         return found
 
@@ -99,32 +92,33 @@ def _without_spark(name: str) -> click.Command:
         with _shared.errors_told():
             raise ConfigurationError(f"{name} needs Spark, which is not installed", hint)
 
-    return click.Command(
+    return Command(
         name,
         callback=refuse,
         params=[click.Argument(["_"], nargs=-1)],
-        help=f"Needs Spark: {hint}",
+        help=f"This command needs Spark: {hint}.",
         context_settings={"ignore_unknown_options": True},
     )
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, jobs=_JOBS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
-    """Apache Iceberg table encryption: proof, keys, and a demonstration.
+    """Encrypt Apache Iceberg tables, prove that they are encrypted, and manage their keys.
 
-    A profile, ~/.config/iceberg-crypto.yaml, keeps catalogs and their KMSs, so you need not type them.
+    A profile, ~/.config/iceberg-crypto.yaml, keeps catalogs and their KMSs, so you need not type them. A command that
+    changes tables first says what it would do: --confirm does it.
 
     \b
     Examples:
-      iceberg-crypto kms keystore create-key --path keys.p12 --password-env KEYSTORE_PASSWORD sales
+      iceberg-crypto kms create-key sales
       iceberg-crypto doctor --key-id sales
       iceberg-crypto verify lake.db.t
 
     \b
     Exit codes:
-      0   all is well: everything is encrypted, every key can be used, it is done
-      1   a problem was found: a file or table that is not encrypted, a step that failed
-      2   it could not be checked or done; standard error says why
-      64  the command is wrong: an option or an argument
+      0   All is well: everything is encrypted, or it is done.
+      1   A problem was found, such as a plaintext file.
+      2   It could not be checked or done. See standard error.
+      64  The command is wrong: an option or an argument.
     """  # noqa: D301 (click's mark for lines to leave as they are)

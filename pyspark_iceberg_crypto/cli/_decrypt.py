@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import click
+from typing import TYPE_CHECKING
 
 from pyspark_iceberg_crypto.cli import _session, _targets
+from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.reports._report import Changed
 from pyspark_iceberg_crypto.verbs.encryption import decrypt_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @_session.command()
 @_targets.targets
-@click.option("--confirm", is_flag=True, help="Required, because the rows become plaintext.")
+@_targets.confirm_option
 def decrypt(targets: tuple[str, ...], confirm: bool, output: str) -> None:
     """Decrypt tables in place.
 
@@ -19,13 +24,17 @@ def decrypt(targets: tuple[str, ...], confirm: bool, output: str) -> None:
     remove_orphan_files deletes them.
 
     \b
-    Example:
+    Examples:
+      iceberg-crypto decrypt lake.db.t
       iceberg-crypto decrypt lake.db.t --confirm
 
-    Exit code: 0 it is done, 2 it could not be done, and nothing was changed, 64 the command is wrong.
+    Exit codes: 0 it is done, 2 it could not be done, and nothing was changed, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
-    _targets.act(
-        targets,
-        lambda spark, table: decrypt_table(spark, table, confirm=confirm),
-        output,
-    )
+
+    def do(spark: SparkSession, table: str, confirm: bool) -> Changed:
+        if confirm:
+            return decrypt_table(spark, table, confirm=True)
+        key_id = _jvm.run(spark, "master_key_use", table=table)["keyId"]
+        return Changed(table, f"is encrypted with {key_id!r}; it would become plaintext", False)
+
+    _targets.changes(targets, do, confirm, output)

@@ -46,11 +46,13 @@ def doctor(
     \b
     Examples:
       iceberg-crypto doctor --key-id sales
-      iceberg-crypto doctor --key-id sales --catalog-conf type=hadoop --catalog-conf warehouse=/tmp/w \\
-          --kms keystore --path keys.p12 --password-env KEYSTORE_PASSWORD
+      iceberg-crypto doctor --key-id sales \\
+          --catalog-conf type=hadoop \\
+          --catalog-conf warehouse=/tmp/warehouse \\
+          --kms keystore --path keys.p12 --password-env PW
       iceberg-crypto doctor --tables lake.db
 
-    Exit code: 0 all is well, 1 a step failed or a table needs repair, 2 not everything could be checked, 64 the
+    Exit codes: 0 all is well, 1 a step failed or a table needs repair, 2 not everything could be checked, 64 the
     command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():

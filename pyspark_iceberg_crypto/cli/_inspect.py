@@ -19,7 +19,8 @@ from pyspark_iceberg_crypto.errors import (
     TamperedError,
 )
 from pyspark_iceberg_crypto.local import _files
-from pyspark_iceberg_crypto.reports._text import visible
+from pyspark_iceberg_crypto.reports._layout import hinted
+from pyspark_iceberg_crypto.reports._text import advice
 from pyspark_iceberg_crypto.verbs.inspection import FileKey, inspect_file, inspect_local
 
 FINDINGS = (
@@ -30,7 +31,9 @@ FINDINGS = (
 
 @_session.command()
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
-@click.option("--expect-encrypted", is_flag=True, help="A file that is not encrypted is a problem.")
+@click.option(
+    "--expect-encrypted", is_flag=True, help="Report a file that is not encrypted as a problem."
+)
 @click.option("--table", help="Check tags with the key that this table has for the file.")
 @click.option("--key-file", metavar="FILE", help="Check tags with the DEK in this file, in hex.")
 @click.option("--key-env", metavar="NAME", help="The same, from an environment variable.")
@@ -52,7 +55,7 @@ def inspect(
     pages: bool,
     **keys: str | None,
 ) -> None:
-    """Identify each FILE by its bytes, and say how it is encrypted.
+    """Identify files by their bytes, and say how they are encrypted.
 
     A local file needs no JVM, unless its tags are checked; s3:// and others are read by Spark. --catalog-conf
     is for the catalog of --table. JSON is one object for one file, and a list of them for several.
@@ -60,9 +63,9 @@ def inspect(
     \b
     Examples:
       iceberg-crypto inspect data/*.parquet --expect-encrypted
-      iceberg-crypto inspect s3://bucket/t/data/f.parquet --table lake.db.t
+      iceberg-crypto inspect /w/f.parquet --table lake.db.t
 
-    Exit code: 0 every file was read and its structure is whole (plaintext included), 1 one is damaged, a tag
+    Exit codes: 0 every file was read and its structure is whole (plaintext included), 1 one is damaged, a tag
     does not match, or is plaintext but should not be (--expect-encrypted, --table, --key-file), 2 one
     could not be read, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
@@ -110,10 +113,7 @@ class _Inspected:
     def laid_out(self) -> RenderableType:
         parts: list[RenderableType] = [] if self.inspection is None else [self.inspection]
         if self.message:
-            lines = Text.assemble(("✗ ", "red"), visible(self.message))
-            if self.hint:
-                lines.append("\nhint: ", "yellow").append(visible(self.hint))
-            parts.append(lines)
+            parts.append(hinted(Text.assemble(("✗ ", "red"), advice(self.message)), self.hint))
         return Group(*parts)
 
 
@@ -173,6 +173,6 @@ def _inspected(
         says = f"the footer of {path}, or one of its columns, is not encrypted"
         return _Inspected(path, found, _shared.PROBLEM, says, "find out who wrote it")
     if expect_encrypted and not found.encrypted:
-        says = f"{path} is not encrypted: it starts as {found.magic}"
+        says = f"{path} is not encrypted: it starts with {found.magic}"
         return _Inspected(path, found, _shared.PROBLEM, says, "find out who wrote it")
     return _Inspected(path, found, _shared.OK)

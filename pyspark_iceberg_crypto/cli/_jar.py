@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from pyspark_iceberg_crypto.cli import _shared
+from pyspark_iceberg_crypto.cli._help import Command
 from pyspark_iceberg_crypto.settings import jar_path
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--spark",
     metavar="VERSION",
@@ -25,7 +26,7 @@ def jar(spark: str | None, output: str) -> None:
     Example:
       iceberg-crypto jar --spark 4.0
 
-    Exit code: 0 it is printed, 2 it does not exist, 64 the command is wrong.
+    Exit codes: 0 it is printed, 2 it does not exist, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         path = str(jar_path(spark=spark))

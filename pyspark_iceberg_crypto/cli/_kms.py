@@ -9,7 +9,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto.cli import _profile, _shared
+from pyspark_iceberg_crypto.cli import _help, _profile, _shared
 from pyspark_iceberg_crypto.cli._options import (
     KmsCommand,
     arguments,
@@ -95,20 +95,26 @@ def _store(options: dict[str, Any]) -> Kms:
     return found if isinstance(found, Kms) else made_kms(options)
 
 
-@click.group()
+_JOBS = {
+    "Commands": ("create-key", "list-keys", "describe-key", "rotate-key", "policy"),
+    "The same commands for one KMS": BY_TYPE,
+}
+
+
+@click.group(cls=_help.Group, jobs=_JOBS)
 def kms() -> None:
     """Create, list, describe and rotate master keys, in any KMS.
 
-    These call the KMS directly, with your own login; Spark needs fewer rights, see `policy`.
+    These call the KMS directly, with your own login. Spark needs fewer rights: see `iceberg-crypto kms policy`.
+
+    The KMS is that of the catalog lake of the profile. --catalog names another catalog, --kms another KMS. The commands
+    under a KMS's name are the same as those with --kms NAME.
 
     \b
     Examples:
-      iceberg-crypto kms create-key sales                 in the KMS of catalog lake of the profile
-      iceberg-crypto kms list-keys --catalog archive      in that of another catalog
-      iceberg-crypto kms vault create-key --address https://vault:8200 --token-env VAULT_TOKEN sales
+      iceberg-crypto kms create-key sales
+      iceberg-crypto kms list-keys --catalog archive
       iceberg-crypto kms keystore create-key --help
-
-    The commands under a KMS's name are the same as those with --kms NAME.
     """  # noqa: D301 (click's mark for lines to leave as they are)
 
 
@@ -118,15 +124,16 @@ def kms() -> None:
 def create_key(name: str, output: str, **options: Any) -> None:
     """Create a master key called NAME.
 
-    Prints Spark's settings for it, and the least-privilege policy that Spark's login needs. A key that exists
-    is never overwritten.
+    The command prints Spark's settings for it, and the least-privilege policy that Spark's login needs. A key that
+    exists is never overwritten.
 
     \b
     Examples:
       iceberg-crypto kms create-key sales
-      iceberg-crypto kms keystore create-key --path keys.p12 --password-env KEYSTORE_PASSWORD sales
+      iceberg-crypto kms keystore create-key sales \\
+          --path keys.p12 --password-env KEYSTORE_PASSWORD
 
-    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    Exit codes: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store = _store(options)
@@ -148,7 +155,7 @@ def list_keys(output: str, **options: Any) -> None:
     Example:
       iceberg-crypto kms aws list-keys --region eu-central-1
 
-    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    Exit codes: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store = _store(options)
@@ -167,9 +174,10 @@ def describe_key(key_id: str, output: str, **options: Any) -> None:
 
     \b
     Example:
-      iceberg-crypto kms azure describe-key --vault-url https://acme-lake.vault.azure.net sales
+      iceberg-crypto kms azure describe-key sales \\
+          --vault-url https://acme-lake.vault.azure.net
 
-    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    Exit codes: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store = _store(options)
@@ -186,9 +194,10 @@ def rotate_key(key_id: str, output: str, **options: Any) -> None:
 
     \b
     Example:
-      iceberg-crypto kms keystore rotate-key --path keys.p12 --password-env KEYSTORE_PASSWORD sales
+      iceberg-crypto kms keystore rotate-key sales \\
+          --path keys.p12 --password-env KEYSTORE_PASSWORD
 
-    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    Exit codes: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store = _store(options)
@@ -201,13 +210,14 @@ def rotate_key(key_id: str, output: str, **options: Any) -> None:
 def policy(key_ids: tuple[str, ...], output: str, **options: Any) -> None:
     """Print the policy that Spark needs for KEY_IDS.
 
-    It is the minimum that Spark's login needs to use these keys, as text to paste.
+    This is the minimum that Spark's login needs to use these keys, as text to paste.
 
     \b
     Example:
-      iceberg-crypto kms vault policy --address https://vault:8200 --token-env VAULT_TOKEN sales
+      iceberg-crypto kms vault policy sales \\
+          --address https://vault:8200 --token-env VAULT_TOKEN
 
-    Exit code: 0 it is done, 2 it could not be done, 64 the command is wrong.
+    Exit codes: 0 it is done, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         store = _store(options)
@@ -256,11 +266,9 @@ _COMMANDS = cast(
 )
 
 
-def _commands_of(kind: str) -> click.Group:
+def _commands_of(kind: str) -> _help.Group:
     """Make the same commands for one KMS, which then need no --kms."""
-    of_one = click.Group(
-        kind, help=f"The same for one KMS: {(BY_TYPE[kind].__doc__ or kind).splitlines()[0]}"
-    )
+    of_one = _help.Group(kind, help=(BY_TYPE[kind].__doc__ or kind).splitlines()[0])
     for command in _COMMANDS:
         of_one.add_command(
             KmsCommand(

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pyspark_iceberg_crypto.cli._help import Command
 from pyspark_iceberg_crypto.cli._shared import pairs
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.kms import BY_TYPE, Kms
@@ -19,8 +20,8 @@ def _key_bits(help: str) -> click.Option:  # noqa: A002
     return click.Option(["--key-bits"], type=int, default=256, show_default=True, help=help)
 
 
-_KEY_BITS = _key_bits("128, 192 or 256.")
-_KEY_BITS_OF_VERSION = _key_bits("128, 192 or 256, for the new version.")
+_KEY_BITS = _key_bits("The length of the key: 128, 192 or 256.")
+_KEY_BITS_OF_VERSION = _key_bits("The length of the new version: 128, 192 or 256.")
 # The keyword arguments of methods, by the method and the KMS.
 ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
     "create_key": {
@@ -33,7 +34,7 @@ ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
             click.Option(
                 ["--rotation-days"],
                 type=int,
-                help="Have AWS rotate the key every so many days, 90 to 2560.",
+                help="Have AWS rotate the key every 90 to 2560 days.",
             ),
         ],
         "azure": [
@@ -45,20 +46,21 @@ ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
             click.Option(
                 ["--key-bits"],
                 type=int,
-                help="2048, 3072 (the default) or 4096 for RSA; for AES the algorithm determines it.",
+                help="The length of an RSA key: 2048, 3072 (the default) or 4096. The algorithm determines that of an "
+                "AES key.",
             ),
         ],
         "gcp": [
             click.Option(
                 ["--create-key-ring"],
                 is_flag=True,
-                help="Make the key ring too if it does not exist; it cannot be deleted either.",
+                help="Make the key ring, too, if it does not exist. It can never be deleted.",
             ),
             click.Option(
                 ["--protection-level"],
                 default="software",
                 show_default=True,
-                help='"software" or "hsm".',
+                help="Where the key is kept: software or hsm.",
             ),
         ],
         "hadoop": [_KEY_BITS],
@@ -69,7 +71,7 @@ ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
                 ["--key-type"],
                 default="aes256-gcm96",
                 show_default=True,
-                help="aes256-gcm96, aes128-gcm96 or chacha20-poly1305.",
+                help="The kind of key: aes256-gcm96, aes128-gcm96 or chacha20-poly1305.",
             )
         ],
     },
@@ -77,7 +79,7 @@ ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
 }
 
 
-class KmsCommand(click.Command):
+class KmsCommand(Command):
     """A command with the options of the KMS that ``--kms`` names; --help shows them too.
 
     Args:
@@ -116,6 +118,10 @@ class KmsCommand(click.Command):
         """Return ``--kms``, the KMS's options and the command's own."""
         asked = [] if self.kms else [self.kms_option]
         return [*asked, *self.kms_options(ctx), *super().get_params(ctx)]
+
+    def sections(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """Return the options of the KMS, below the command's own."""
+        return {"KMS options": [*([] if self.kms else [self.kms_option]), *self.kms_options(ctx)]}
 
     def kms_options(self, ctx: click.Context) -> list[click.Option]:
         """Return the options of the KMS that is named."""

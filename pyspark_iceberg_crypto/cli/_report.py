@@ -10,17 +10,18 @@ import click
 from rich.console import Group
 from rich.text import Text
 
-from pyspark_iceberg_crypto.cli import _session, _shared
+from pyspark_iceberg_crypto.cli import _help, _session, _shared
 from pyspark_iceberg_crypto.errors import TamperedError
 from pyspark_iceberg_crypto.evidence._evidence import TablesReport
 from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.reports._text import visible
+from pyspark_iceberg_crypto.reports._layout import hinted
+from pyspark_iceberg_crypto.reports._text import advice, visible
 from pyspark_iceberg_crypto.schemas import report_schema
 from pyspark_iceberg_crypto.verbs.kept_reports import check_report
 from pyspark_iceberg_crypto.verbs.verify import VerifyReport
 
 
-@click.group()
+@click.group(cls=_help.Group)
 def report() -> None:
     """Check reports that `verify --sign-with` signed, and print their JSON schema."""
 
@@ -52,7 +53,7 @@ def check(
     Example:
       iceberg-crypto report check report.json --key-id audit
 
-    Exit code: 0 it is genuine, 1 it is not, 2 it could not be checked: it is not signed, or the KMS does not answer,
+    Exit codes: 0 it is genuine, 1 it is not, 2 it could not be checked: it is not signed, or the KMS does not answer,
     64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told(), _session.session(catalog) as spark:
@@ -75,9 +76,7 @@ def _not_genuine(error: TamperedError, output: str) -> NoReturn:
     if output == "json":
         _shared.show_json({"genuine": False, "problem": error.message, "hint": error.hint})
     else:
-        told = Text.assemble(("✗ ", "bold red"), (visible(error.message), "bold red"))
-        told.append("\nhint: ", "yellow").append(visible(error.hint))
-        _shared.show(told)
+        _shared.show(hinted(Text(f"✗ {advice(error.message)}", "bold red"), error.hint))
     sys.exit(_shared.PROBLEM)
 
 

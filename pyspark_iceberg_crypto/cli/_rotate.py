@@ -35,7 +35,7 @@ from pyspark_iceberg_crypto.verbs.rotation_many import RotateCatalogReport, rota
     help="With --kek, of many tables: those whose newest KEK is older.",
 )
 @click.option("--again", is_flag=True, help="Of many tables, also those that have the wanted key.")
-@click.option("--dry-run", is_flag=True, help="Do everything but the commit.")
+@_targets.confirm_option
 def rotate(
     targets: tuple[str, ...],
     new_key_id: str | None,
@@ -44,7 +44,7 @@ def rotate(
     from_catalog: str | None,
     older_than_days: float | None,
     again: bool,
-    dry_run: bool,
+    confirm: bool,
     output: str,
 ) -> None:
     """Change a key of tables without rewriting a file.
@@ -54,19 +54,20 @@ def rotate(
 
     Without options, the newest version of its master key wraps the table's KEKs from now on; first create one with
     `iceberg-crypto kms rotate-key`. With --new-key-id, another master key does. With --kek, the table gets a new KEK.
+    Without --confirm everything is done but the commit, calls of the KMS included.
 
     \b
     Examples:
       iceberg-crypto rotate lake.db.t
-      iceberg-crypto rotate 'lake.db.*' --new-key-id sales-2 --dry-run
-      iceberg-crypto rotate lake --kek --older-than-days 730
+      iceberg-crypto rotate 'lake.db.*' --new-key-id k2
+      iceberg-crypto rotate lake --confirm \\
+          --kek --older-than-days 730
 
-    Exit code: 0 it is done, 1 some of the tables are left, or the KMS has no newer version of a named table's master
-    key, 2 it could not be done, and nothing was changed unless
-    the error says so, 64 the command is wrong.
+    Exit codes: 0 it is done, 1 some of the tables are left, or the KMS has no newer version of a named table's master
+    key, 2 it could not be done, and nothing was changed unless the error says so, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     if kek and new_key_id is not None:
-        raise click.UsageError("--kek and --new-key-id are two rotations: one after the other.")
+        raise click.UsageError("--kek and --new-key-id are two rotations: do one after the other.")
     if kek and from_catalog is not None:
         raise click.UsageError("--from-catalog is for the master key.")
     if rewrap and not kek:
@@ -74,7 +75,9 @@ def rotate(
     if (again or older_than_days is not None) and not all(map(_names.is_whole, targets)):
         raise click.UsageError("--again and --older-than-days are for many tables.")
 
-    def rotated(target: str) -> RotateMasterKeyReport | RotateKekReport | RotateCatalogReport:
+    def rotated(
+        target: str, confirm: bool
+    ) -> RotateMasterKeyReport | RotateKekReport | RotateCatalogReport:
         if _names.is_whole(target):
             return rotate_catalog(
                 spark,
@@ -85,12 +88,12 @@ def rotate(
                 from_catalog=from_catalog,
                 older_than_days=older_than_days,
                 again=again,
-                dry_run=dry_run,
+                dry_run=not confirm,
             )
         if kek:
-            return rotate_kek(spark, target, rewrap=rewrap, dry_run=dry_run)
+            return rotate_kek(spark, target, rewrap=rewrap, dry_run=not confirm)
         return rotate_master_key(
-            spark, target, new_key_id, from_catalog=from_catalog, dry_run=dry_run
+            spark, target, new_key_id, from_catalog=from_catalog, dry_run=not confirm
         )
 
     also = [] if from_catalog is None else [from_catalog]
@@ -98,5 +101,15 @@ def rotate(
         _shared.errors_told(),
         _targets.opened(targets, also) as spark,
     ):
-        code = _targets.act_whole(targets, rotated, output)
+        code = _targets.confirmed(
+            lambda confirm: _targets.each_whole(
+                targets, lambda target: rotated(target, confirm), output, _is_pending
+            ),
+            confirm,
+            output,
+        )
     sys.exit(code)
+
+
+def _is_pending(found: RotateMasterKeyReport | RotateKekReport | RotateCatalogReport) -> bool:
+    return bool(found.done) if isinstance(found, RotateCatalogReport) else found.ok

@@ -34,8 +34,8 @@ OPTIONS = (
         ["--catalog-conf"],
         metavar="KEY=VALUE",
         multiple=True,
-        help="A property of the catalog, such as type=rest, uri=..., encryption.kms-type=keystore. Overrides "
-        "the profile. If neither configures the catalog, spark-defaults.conf does. Can be repeated.",
+        help="A property of the catalog, such as type=rest or uri=... It overrides the profile. If neither configures "
+        "the catalog, spark-defaults.conf does. Can be repeated.",
     ),
     click.Option(
         ["--conf"], metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."
@@ -75,6 +75,10 @@ class SessionCommand(KmsCommand):
 
     kms_help = "Where the catalog's master keys are. With it, --help shows the KMS's own options."
     kms_required = False
+
+    def sections(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """Return the options of sessions below the command's own."""
+        return {"Spark and catalog options": list(OPTIONS[:-1]), **super().sections(ctx)}
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own options, those of sessions, and those of the KMS."""

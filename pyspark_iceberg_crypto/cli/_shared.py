@@ -7,13 +7,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
+from rich.text import Text
 
+from pyspark_iceberg_crypto.cli._advice import spoken
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
 from pyspark_iceberg_crypto.reports import _data, _terminal
+from pyspark_iceberg_crypto.reports._layout import Screen, hinted
 from pyspark_iceberg_crypto.reports._report import Report
 from pyspark_iceberg_crypto.reports._text import visible
 
@@ -26,6 +29,7 @@ OUTPUT: dict[str, Any] = {
     "type": click.Choice(["text", "json"]),
     "default": "text",
     "show_default": True,
+    "help": "How to print the result: as text, or as one JSON document.",
 }
 output_option = click.option("--output", **OUTPUT)
 
@@ -37,9 +41,18 @@ def show(shown: RenderableType, wrap: bool = True) -> None:
         shown: what to print.
         wrap: whether a terminal may break lines. Elsewhere they stay whole.
     """
-    is_terminal = sys.stdout.isatty()
+    _show(shown, sys.stdout, wrap)
+
+
+def show_error(shown: RenderableType) -> None:
+    """Print to standard error."""
+    _show(shown, sys.stderr, True)
+
+
+def _show(shown: RenderableType, stream: TextIO, wrap: bool) -> None:
+    is_terminal = stream.isatty()
     width = None if is_terminal else _terminal.WIDTH
-    Console(highlight=False, soft_wrap=not (wrap and is_terminal), width=width).print(shown)
+    Screen(file=stream, width=width).print(shown, soft_wrap=not (wrap and is_terminal))
 
 
 def show_json(found: Any) -> None:
@@ -82,16 +95,16 @@ def errors_told() -> Iterator[None]:
         raise
     except CommandLineError as error:
         _fail(error, USAGE)
-    except KeyboardInterrupt:  # click would end with 1
+    except (KeyboardInterrupt, click.Abort):  # click would end with 1
         _fail(IcebergCryptoError("stopped before the end"))
     except Exception as error:  # noqa: BLE001 (code 1 would say that a problem was found)
         _fail(error)
 
 
 def told(error: Exception) -> tuple[str, str]:
-    """Say what is wrong, and what to do about it."""
+    """Say what is wrong, and what to do about it, in the words of the command line."""
     if isinstance(error, IcebergCryptoError):
-        return error.message, error.hint
+        return spoken(error.message), spoken(error.hint)
     is_sparks = any(kind.__name__ == "PySparkException" for kind in type(error).__mro__)
     hint = "is the catalog set up? see --catalog-conf and --conf" if is_sparks else ""
     return first_line(error), hint
@@ -99,19 +112,13 @@ def told(error: Exception) -> tuple[str, str]:
 
 def _fail(error: Exception, code: int = UNCHECKED) -> NoReturn:
     message, hint = told(error)
-    click.echo(click.style("error: ", fg="red") + _lines(message), err=True)
-    if hint:
-        click.echo(click.style("hint: ", fg="yellow") + _lines(hint), err=True)
+    said = Text.assemble(("error: ", "red"), "\n".join(map(visible, message.splitlines())))
+    show_error(hinted(said, hint))
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("output") == "json":
         url = getattr(error, "url", None)
         show_json({"error": type(error).__name__, "problem": message, "hint": hint, "url": url})
     sys.exit(code)
-
-
-def _lines(text: str) -> str:
-    """A text of several lines in which names of strangers do nothing to the terminal."""
-    return "\n".join(map(visible, text.splitlines()))
 
 
 def end_log(meta: dict[str, Any], keep: bool) -> None:

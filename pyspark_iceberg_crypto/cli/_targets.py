@@ -63,51 +63,93 @@ class _Target:
     problem: dict[str, str] = field(default_factory=dict)
 
 
-def act(
+def changes(
     targets: Sequence[str],
-    do: Callable[[SparkSession, str], Report],
+    do: Callable[[SparkSession, str, bool], Report],
+    confirm: bool,
     output: str,
     more: Callable[[Any], str] = lambda _: "",
     skip: Callable[[SparkSession, str], str] = lambda *_: "",
+    pending: Callable[[Any], bool] = lambda _: True,
 ) -> NoReturn:
-    """Do something to each table in a session, show what was done, and end with the worst exit code.
+    """Change each table in a session, show what was done, and end with the worst exit code.
 
     If one fails, the others are still processed.
 
     Args:
         targets: tables, namespaces (lake.db.*) and catalogs (lake). Of these, tables are skipped that are not
             encrypted, where that makes an error.
-        do: what to do to a table, with a report as result.
+        do: changes a table, or only says what that would do; with a report as result.
+        confirm: whether to change them; see `confirmed`.
         output: "text" or "json". JSON is one object for one table, and a list of them for several or many.
         more: text to print after a result.
         skip: why a table of several is skipped; empty if it is not.
+        pending: whether a report of what would be done says that there is something to do.
     """
     with _shared.errors_told(), opened(targets) as spark:
+        listed = list(_tables(spark, targets))
 
-        def one(target: _Target) -> Any:
+        def one(target: _Target, confirm: bool) -> Any:
             if target.of_many and (why := skip(spark, target.name)):
                 return _Skipped(target.name, why)
             try:
-                return do(spark, target.name)
+                return do(spark, target.name, confirm)
             except NotEncryptedError as error:
                 if target.of_many:
                     return _Skipped(target.name, error.message)
                 raise
 
-        ended = _each(list(_tables(spark, targets)), one, output, more)
+        ended = confirmed(
+            lambda confirm: _each(listed, lambda t: one(t, confirm), output, more, pending),
+            confirm,
+            output,
+        )
     sys.exit(ended)
 
 
-def act_whole(targets: Sequence[str], do: Callable[[str], Report], output: str) -> int:
-    """Do the same in a session that is there, where a namespace or a catalog has a result of its own.
+confirm_option = click.option(
+    "--confirm",
+    is_flag=True,
+    help="Do it. Without this option, the command says what it would do, and asks in a terminal.",
+)
+
+
+def confirmed(do: Callable[[bool], tuple[int, bool]], confirm: bool, output: str) -> int:
+    """Do something that changes tables, if the user confirms it; otherwise show what it would do, and ask.
+
+    Args:
+        do: does it, or with False only shows what it would do; returns the exit code, and whether there is
+            something to do.
+        confirm: whether the command line confirms it.
+        output: "text" or "json". With JSON, which is one document, nobody is asked; nor is without a terminal.
+    """
+    code, pending = do(confirm)
+    if confirm or not pending:
+        return code
+    if output == "text" and sys.stdin.isatty() and sys.stdout.isatty():
+        if click.confirm("Do this?", err=True):
+            return do(True)[0]
+    else:
+        click.echo("Nothing was changed. Add --confirm to do this.", err=True)
+    return code
+
+
+def each_whole(
+    targets: Sequence[str],
+    do: Callable[[str], Report],
+    output: str,
+    pending: Callable[[Any], bool] = lambda _: True,
+) -> tuple[int, bool]:
+    """Do something in a session that is there, where a namespace or a catalog has a result of its own.
 
     Returns:
-        the exit code: the worst one.
+        the exit code, the worst one; and whether one of the results is pending.
 
     Raises:
         IcebergCryptoError: of the only target that was asked for.
     """
-    return _each([_Target(t) for t in targets], lambda t: do(t.name), output, lambda _: "")
+    listed = [_Target(t) for t in targets]
+    return _each(listed, lambda t: do(t.name), output, lambda _: "", pending)
 
 
 @dataclass(frozen=True)
@@ -144,12 +186,13 @@ def _each(
     do: Callable[[_Target], Any],
     output: str,
     more: Callable[[Any], str],
-) -> int:
+    pending: Callable[[Any], bool],
+) -> tuple[int, bool]:
     is_one = len(targets) == 1 and not targets[0].of_many
-    codes, told, left = [_shared.OK], [], 0
+    codes, told, left, is_pending = [_shared.OK], [], 0, False
     for number, target in enumerate(targets, start=1):
         if not is_one and sys.stderr.isatty():
-            click.echo(f"{number} of {len(targets)}: {visible(target.name)}", err=True)
+            click.echo(f"{number} of {_count(targets)}: {visible(target.name)}", err=True)
         problem = target.problem
         try:
             result: Any = None if problem else do(target)
@@ -160,6 +203,7 @@ def _each(
             result, problem = None, {"problem": message, "hint": hint}
         left += bool(problem)
         is_done = not problem and not isinstance(result, _Skipped)
+        is_pending = is_pending or (is_done and pending(result))
         codes.append(_shared.UNCHECKED if problem else result.exit_code)
         told.append({"table": target.name, **problem} if problem else result.to_dict())
         if output == "text":
@@ -169,5 +213,11 @@ def _each(
     if output == "json":
         _shared.show_json(told[0] if is_one else told)
     elif not is_one:
-        _shared.show(Text(f"{plural(len(told), 'target')}, {left} left", "bold"))
-    return max(codes, key=_WORST_LAST.index)
+        _shared.show(Text(f"{_count(targets)}, {left:,} not done", "bold"))
+    return max(codes, key=_WORST_LAST.index), is_pending
+
+
+def _count(targets: list[_Target]) -> str:
+    """Say how many there are: namespaces and catalogs with a result of their own are no tables."""
+    is_whole_one = any(is_whole(one.name) and not one.problem for one in targets)
+    return plural(len(targets), "target" if is_whole_one else "table")

@@ -36,7 +36,9 @@ from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_fold
     is_flag=True,
     help="Check each file's header, block layout, footer and length, not its first bytes only.",
 )
-@click.option("--deep", is_flag=True, help="Check every byte of each file, by its tags.")
+@click.option(
+    "--deep", is_flag=True, help="Check every byte of each file, by its authentication tags."
+)
 @click.option(
     "--sample",
     type=click.FloatRange(0, 1, min_open=True),
@@ -44,14 +46,17 @@ from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_fold
     help="Check this share of data and delete files, such as 0.01.",
 )
 @click.option(
-    "--seed", type=int, default=0, help="Which sample; the same seed chooses the same files."
+    "--seed",
+    type=int,
+    default=0,
+    help="Choose another sample. The same seed chooses the same files.",
 )
 @click.option(
     "--all-snapshots",
     is_flag=True,
-    help="Check the files of all snapshots, not of the current one, branches and tags only.",
+    help="Check the files of all snapshots, not only of the current one, branches and tags.",
 )
-@click.option("--strays", is_flag=True, help="Look for files that no metadata reaches, too.")
+@click.option("--strays", is_flag=True, help="Also look for files that no metadata reaches.")
 @click.option(
     "--except",
     "except_tables",
@@ -63,7 +68,9 @@ from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_fold
 @click.option(
     "--resume", metavar="FOLDER", help="Record results in this folder, and continue from them."
 )
-@click.option("--folder", is_flag=True, help="TARGETs are folders; no catalog or key is needed.")
+@click.option(
+    "--folder", is_flag=True, help="The TARGETs are folders. No catalog or key is needed."
+)
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page for auditors.")
 @click.option("--json-file", type=click.Path(path_type=Path), help="Write the report as JSON.")
 @click.option("--sign-with", metavar="KEY_ID", help="Sign the report with this master key.")
@@ -81,7 +88,7 @@ def verify(
     output: str,
     **options: Any,
 ) -> None:
-    """Check that every file of each TARGET is encrypted.
+    """Check that every file of tables or folders is encrypted.
 
     A TARGET is a table (lake.db.t), a namespace (lake.db or lake.db.*), a catalog (lake) or, with --folder, a
     path or URI. A name of two parts that is not a namespace, such as db.t, is a table of Spark's own catalog,
@@ -90,11 +97,11 @@ def verify(
     \b
     Examples:
       iceberg-crypto verify lake.db.t --deep
-      iceberg-crypto verify lake.db lake.hr.people --html report.html --sign-with audit
+      iceberg-crypto verify lake.db --sign-with k --html a.html
       iceberg-crypto verify lake --except lake.web.zip_codes
       iceberg-crypto verify --folder s3://bucket/orders
 
-    Exit code: 0 all files are encrypted, 1 a problem was found, 2 it could not all be checked, 64 the command is
+    Exit codes: 0 all files are encrypted, 1 a problem was found, 2 it could not all be checked, 64 the command is
     wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     names = [catalog or "lake"] if folder else _catalogs(targets)

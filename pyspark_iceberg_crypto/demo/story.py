@@ -16,7 +16,6 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 from rich.console import Console, RenderableType
-from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +27,8 @@ from pyspark_iceberg_crypto.demo.place import CATALOG, ENCRYPTED, KEY, PLAIN, Pl
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.jvm._typed import typed_errors
 from pyspark_iceberg_crypto.reports import _words
+from pyspark_iceberg_crypto.reports._layout import Indented, Screen, hinted
+from pyspark_iceberg_crypto.reports._text import advice
 
 Result = TypeVar("Result")
 STEPS = 9
@@ -52,9 +53,9 @@ def run(keep: bool = False, console: Console | None = None) -> Path | None:
     Raises:
         IcebergCryptoError: a step failed, or its result is not what it must be. The folder then stays.
     """
-    console = console or Console(highlight=False)
+    console = console or Screen()
     place = Place(Path(tempfile.mkdtemp(prefix="iceberg-crypto-demo-")))
-    console.print(f"Everything of this demo is in {place.folder}", soft_wrap=True)
+    console.print(f"All files of this demo are in {place.folder}", soft_wrap=True)
     try:
         _Story(console, place).tell()
     except BaseException:
@@ -65,7 +66,7 @@ def run(keep: bool = False, console: Console | None = None) -> Path | None:
         return place.folder
     shutil.rmtree(place.folder)
     console.print(
-        f"Removed {place.folder}. What stays is Spark's own cache of downloaded jars (~/.ivy2*).",
+        f"Removed {place.folder}. Only Spark's own cache of downloaded jars (~/.ivy2*) stays.",
         soft_wrap=True,
     )
     return None
@@ -113,7 +114,7 @@ class _Story:
         finally:
             self.console.print(line.append(f"  {time.monotonic() - start:.1f} s", "dim"))
             for detail in self.details:
-                self.console.print(Padding(detail, (0, 0, 0, 6), expand=False))
+                self.console.print(Indented(detail, 6))
             self.details.clear()
         return result
 
@@ -124,7 +125,7 @@ class _Story:
     def require(self, holds: bool, otherwise: str) -> None:
         if not holds:
             raise IcebergCryptoError(
-                f"the demo found what must not be: {otherwise}",
+                f"the demo found something that must not happen: {otherwise}",
                 f"please report it, with {self.place.log}",
             )
 
@@ -172,9 +173,21 @@ class _Story:
         with verify_table(spark, PLAIN) as plain:
             self.require(not plain.ok, "a table without a key passed as encrypted")
             for kind in ("data", "manifest"):
-                self.show(_hex(f"encrypted {kind}", _first(report, kind), "green"))
-                self.show(_hex(f"plaintext {kind}", _first(plain, kind), "red"))
+                self.show(self.dump(f"encrypted {kind}", _first(report, kind), "green"))
+                self.show(self.dump(f"plaintext {kind}", _first(plain, kind), "red"))
         return _first(report, "data")
+
+    def dump(self, label: str, path: str, style: str) -> Text:
+        """Dump a file's first bytes: hexadecimal, and what of them is text."""
+        with Path(unquote(urlsplit(path).path)).open("rb") as file:
+            head = file.read(SHOWN_BYTES)
+        lines = Text(label, f"bold {style}")
+        count = 16 if self.console.width >= 80 else 8
+        for start in range(0, len(head), count):
+            row = head[start : start + count]
+            shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+            lines.append(f"\n  {row.hex(' '):<{3 * count}} ").append(shown, style)
+        return lines
 
     def read_again(self, known: list[list[Any]]) -> None:
         (told,) = self.ask("owner")
@@ -187,11 +200,9 @@ class _Story:
         attempts = self.ask("stranger", data_file)
         for told in attempts:
             self.require("error" in told, f"it was read without the key: {told}")
-            said = Text(told["message"])
-            if told["hint"]:
-                said.append("\nhint: ", "yellow").append(told["hint"])
+            said = hinted(Text(advice(told["message"])), told["hint"])
             self.show(Text.assemble((told["what"], "bold"), ": ", (told["error"], "red")))
-            self.show(Padding(said, (0, 0, 0, 2)))
+            self.show(Indented(said))
         return len(attempts)
 
     def ask(self, keystore: str, *arguments: str) -> list[dict[str, Any]]:
@@ -223,15 +234,3 @@ def _first(report: VerifyReport, kind: str) -> str:
     if row is None:
         raise IcebergCryptoError(f"{report.table} has no file of kind {kind!r}")
     return str(row["path"])
-
-
-def _hex(label: str, path: str, style: str) -> Text:
-    """Dump a file's first bytes: hexadecimal, and what of them is text."""
-    with Path(unquote(urlsplit(path).path)).open("rb") as file:
-        head = file.read(SHOWN_BYTES)
-    lines = Text(label, f"bold {style}")
-    for start in range(0, len(head), 16):
-        row = head[start : start + 16]
-        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"\n  {row.hex(' '):<48} ").append(shown, style)
-    return lines

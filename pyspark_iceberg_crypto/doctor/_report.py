@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from pyspark_iceberg_crypto.doctor._tables import DoctorTablesReport
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED
+from pyspark_iceberg_crypto.reports._layout import Indented, Prose, hint
 from pyspark_iceberg_crypto.reports._report import Report
+from pyspark_iceberg_crypto.reports._text import advice, visible
 
 
 class Status(str, Enum):
@@ -90,26 +90,28 @@ _MARKS = {
 
 @_terminal.layout.register
 def _(found: DoctorReport) -> RenderableType:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("", "step", "master key", "", "found"):
-        table.add_column(column, overflow="fold")
+    parts: list[RenderableType] = []
     key_id = None
     for step in found.steps:
-        is_next_key = step.key_id != key_id
-        if is_next_key:
-            table.add_section()
+        if step.key_id != key_id:
             key_id = step.key_id
-        mark, style = _MARKS[step.status]
-        told = Text(step.detail)
-        if step.hint:
-            told.append("\nhint: " if step.detail else "hint: ", "yellow").append(step.hint)
-        shown_key = Text(key_id or "" if is_next_key else "", "bold")
-        status = Text(step.status.value, style)
-        table.add_row(Text(mark, style), Text(step.name), shown_key, status, told)
-    parts: list[RenderableType] = [table, _verdict(found)]
+            parts.append(Text.assemble("\nmaster key ", (visible(key_id), "bold")))
+        shown = _step(step)
+        parts.append(shown if key_id is None else Indented(shown))
+    parts += ["", _verdict(found)]
     if found.tables is not None:
         parts += ["", _terminal.layout(found.tables)]
     return Group(*parts)
+
+
+def _step(step: Step) -> Prose:
+    mark, style = _MARKS[step.status]
+    is_told = step.detail or step.status is Status.OK
+    said = ": ".join(filter(None, (step.name, step.detail if is_told else step.status.value)))
+    told = Text.assemble((f"{mark} ", style), advice(said))
+    if step.hint:
+        told.append("\n  ").append_text(hint(step.hint))
+    return Prose(told, 4)
 
 
 def _verdict(found: DoctorReport) -> Text:

@@ -26,6 +26,7 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.jvm._typed import UNTYPED
 from pyspark_iceberg_crypto.kms import BY_TYPE
+from pyspark_iceberg_crypto.reports._text import plural
 from pyspark_iceberg_crypto.settings import (
     DISK_ENCRYPTION,
     EXTENSIONS,
@@ -181,7 +182,7 @@ def _try(spark: SparkSession, catalog: str, key_id: str) -> Iterator[Step]:
         yield Step(
             ROUND_TRIP,
             Status.WARNING,
-            f"{took}, after {retries} failed {'attempt' if retries == 1 else 'attempts'}",
+            f"{took}, after {plural(retries, 'failed attempt')}",
             "the KMS answered late, or refused because of its load: check its log and its quota",
             key_id,
         )

@@ -6,10 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
-from rich import box
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
@@ -17,8 +14,9 @@ from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _data, _terminal
 from pyspark_iceberg_crypto.reports._data import OK, PROBLEM
 from pyspark_iceberg_crypto.reports._finding import TableFinding
+from pyspark_iceberg_crypto.reports._layout import Indented, Records
 from pyspark_iceberg_crypto.reports._report import Report
-from pyspark_iceberg_crypto.reports._text import plural
+from pyspark_iceberg_crypto.reports._text import advice, plural
 from pyspark_iceberg_crypto.verbs import _progress
 
 SHOWN = 10
@@ -90,12 +88,13 @@ def diagnose_tables(
 def _(found: DoctorTablesReport) -> RenderableType:
     parts: list[RenderableType] = []
     if found.counts:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+        rows = []
         for kind, count in found.counts.items():
             mark, style = _mark(kind)
             means = next(one.consequence for one in found.findings if one.kind == kind)
-            table.add_row(Text(mark, style), plural(count, "finding"), Text(kind, style), means)
-        parts.append(table)
+            rows.append([Text(mark, style), Text(kind, style), Text(f"{count:,}"), Text(means)])
+        columns = ("", "kind", "findings", "means")
+        parts.append(Records(columns, rows, title=("kind",), right=("findings",)))
     parts.append(_verdict(found))
     for kind, count in found.counts.items():
         parts += _of_one_kind(found, kind, count)
@@ -111,7 +110,7 @@ def _mark(kind: str) -> tuple[str, str]:
 def _verdict(found: DoctorTablesReport) -> Text:
     said = f"{plural(found.examined, 'table')} examined, {found.encrypted:,} with a key id"
     if found.others:
-        said += f"; {plural(found.others, 'view')} and tables of other formats were left out"
+        said += f"; {found.others:,} left out: views, and tables of other formats"
     if found.exit_code == PROBLEM:
         return Text(f"✗ tables need repair ({said})", "bold red")
     if not found.ok:
@@ -126,7 +125,9 @@ def _of_one_kind(found: DoctorTablesReport, kind: str, count: int) -> Iterator[R
     last = ""
     for finding in shown:
         general = finding.hint.replace(finding.table, "")
-        yield Padding(finding.lines(mark, style, hint=general != last), (1, 0, 0, 2))
+        yield Text()
+        yield Indented(finding.lines(mark, style, with_hint=general != last))
         last = general
     if left := count - len(shown):
-        yield Text(f"\n  and {left:,} more such; report.findings has them")
+        yield Text()
+        yield Text(advice(f"  and {left:,} more such; report.findings has them"))

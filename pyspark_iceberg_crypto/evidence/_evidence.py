@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
@@ -19,7 +17,8 @@ from pyspark_iceberg_crypto.evidence import _html, _several
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal, _words
 from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED, TableReport
-from pyspark_iceberg_crypto.reports._text import size, visible
+from pyspark_iceberg_crypto.reports._layout import Indented, Prose, Records, hinted
+from pyspark_iceberg_crypto.reports._text import advice, size, visible
 from pyspark_iceberg_crypto.reports._words import CheckedSignature
 
 Signed = TypeVar("Signed", bound="Evidence")
@@ -167,33 +166,36 @@ class TablesReport(Evidence):
 @_terminal.layout.register
 def _tables(found: TablesReport) -> RenderableType:
     """Lay out one line for each table, details of those with problems, and the verdict on all."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("", "table", "files", "bytes", "master key", "found"):
-        right = column in ("files", "bytes")
-        table.add_column(column, overflow="fold", justify="right" if right else "left")
+    rows = []
     for report in found.reports:
         known = _words.kind(report)
-        table.add_row(
-            Text(_words.mark(known), _COLOURS[known]),
-            Text(visible(report.table)),
-            f"{_words.file_count(report):,}",
-            size(_words.byte_count(report)),
-            Text(visible(report.key_id)),
-            Text(_words.word(known), _COLOURS[known]),
+        rows.append(
+            [
+                Text(_words.mark(known), _COLOURS[known]),
+                Text(visible(report.table)),
+                Text(f"{_words.file_count(report):,}"),
+                Text(size(_words.byte_count(report))),
+                Text(visible(report.key_id)),
+                Text(_words.word(known), _COLOURS[known]),
+            ]
         )
-    for one in found.not_checked:
-        name, said = Text(visible(one["table"])), Text("not checked", "yellow")
-        table.add_row(Text("?", "yellow"), name, "", "", "", said)
-    for left in found.left_out:
-        said = Text(_words.left_out(left["encrypted"]), "dim")
-        table.add_row(Text("-", "dim"), Text(visible(left["table"])), "", "", "", said)
+    without = [(one["table"], "?", "not checked", "yellow") for one in found.not_checked]
+    without += [
+        (one["table"], "-", _words.left_out(one["encrypted"]), "dim") for one in found.left_out
+    ]
+    for name, mark, said, style in without:
+        rows.append(
+            [Text(mark, style), Text(visible(name)), Text(), Text(), Text(), Text(said, style)]
+        )
+    columns = ("", "table", "files", "bytes", "master key", "found")
+    table = Records(columns, rows, title=("table",), right=("files", "bytes"))
     known = _KINDS[found.exit_code]
     verdict = Text(
-        f"{_words.mark(known)} {visible(_several.verdict(found))}", f"bold {_COLOURS[known]}"
+        f"{_words.mark(known)} {advice(_several.verdict(found))}", f"bold {_COLOURS[known]}"
     )
     signed = [f"signed with master key {found.signature['key_id']!r}"] if found.signature else []
-    scope = "\n".join(f"  {line}" for line in (_several.scope(found), *signed))
-    return Group(table, *_details(found), verdict, Text(scope, "dim"))
+    scope = Prose(Text("\n".join((_several.scope(found), *signed)), "dim"), 0)
+    return Group(table, *_details(found), verdict, Indented(scope))
 
 
 def _details(found: TablesReport) -> Iterator[RenderableType]:
@@ -204,10 +206,7 @@ def _details(found: TablesReport) -> Iterator[RenderableType]:
             yield Text()
     for one in found.not_checked:
         line = Text.assemble(("? ", "yellow"), (visible(one["table"]), "bold"), "  not checked\n")
-        line.append(visible(one["problem"]))
-        if one["hint"]:
-            line.append("\nhint: ", "yellow").append(visible(one["hint"]))
-        yield line
+        yield hinted(line.append(advice(one["problem"])), one["hint"])
         yield Text()
 
 

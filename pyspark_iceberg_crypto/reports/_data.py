@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
+from pyspark_iceberg_crypto.reports._text import plural
 
 Report = TypeVar("Report", bound="TableReport")
 Part = TypeVar("Part")
@@ -240,9 +241,10 @@ class TableReport:
         told = [f"{one.kind} {one.path}: {one.problem}".strip() for one in listed[:3]]
         what = "failed verification" if is_wrong else "was not fully verified"
         kind = VerificationFailedError if is_wrong else VerificationIncompleteError
-        word = "problem" if is_wrong else "file that could not be checked"
+        said = plural(count, "problem" if is_wrong else "file")
+        said += "" if is_wrong else " that could not be checked"
         raise kind(
-            f"{self.table} {what}: {_count(count, word)}" + "".join(f"\n  {one}" for one in told),
+            f"{self.table} {what}: {said}" + "".join(f"\n  {one}" for one in told),
             next((one.hint for one in listed if one.hint), "the report has the details"),
             self,
         )
@@ -262,12 +264,6 @@ _FOLDER = {
     "all_snapshots": False,
     "snapshots": 0,
 }
-
-
-def _count(number: int, thing: str) -> str:
-    head, _, tail = thing.partition(" ")
-    plural = head if number == 1 else f"{head}s"
-    return f"{number:,} {plural} {tail}".rstrip()
 
 
 def _not_ok(report: Report) -> Report:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from pyspark_iceberg_crypto.reports._text import visible
+from pyspark_iceberg_crypto.reports._layout import hint
+from pyspark_iceberg_crypto.reports._text import advice, visible
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,12 @@ class TableFinding:
     repairable: bool
     repaired: bool
 
-    def lines(self, mark: str, style: str, hint: bool = True) -> Text:
+    def lines(self, mark: str, style: str, with_hint: bool = True) -> Text:
         """Lay it out for a terminal."""
         lines = Text.assemble(
-            (f"{mark} {visible(self.table)}: {self.kind}: ", style), visible(self.problem)
+            (f"{mark} {visible(self.table)}: {self.kind}: ", style), advice(self.problem)
         )
-        if hint and self.hint:
+        if with_hint and self.hint:
             label = "repaired" if self.repaired else "hint"
-            lines.append(f"\n{label}: ", "yellow").append(visible(self.hint))
+            lines.append("\n").append_text(hint(self.hint, label))
         return lines

@@ -8,14 +8,12 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from pyspark_iceberg_crypto.reports._data import NOT_OF_FILES
-from pyspark_iceberg_crypto.reports._text import plural, visible
+from pyspark_iceberg_crypto.reports._layout import Indented, Prose, Records
+from pyspark_iceberg_crypto.reports._text import advice, plural, visible
 
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.verbs.keys import EncryptionKey, KeysReport
@@ -35,28 +33,25 @@ class Line:
 
 def text(found: KeysReport) -> RenderableType:
     """Lay out the keys for a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in COLUMNS:
-        right = column in ("age", "snapshots", "bits")
-        fold = column in ("key", "notes")
-        table.add_column(
-            column, overflow="fold", no_wrap=not fold, justify="right" if right else "left"
-        )
     styles = {"✓": "green", "!": "yellow", "✗": "red"}
-    for line in _lines(found):
-        cells = (Text(visible(cell)) for cell in line.cells)
-        table.add_row(Text(line.mark, styles[line.mark]), *cells)
+    rows = [
+        [Text(line.mark, styles[line.mark]), *(Text(visible(cell)) for cell in line.cells)]
+        for line in _lines(found)
+    ]
+    right = ("age", "snapshots", "bits")
+    table = Records(COLUMNS, rows, title=("kind", "key"), right=right)
     good, verdict = _verdict(found)
     parts: list[RenderableType] = [table]
     said = f"{'✓' if good else '✗'} {visible(verdict)}"
     parts.append(Text(said, "bold green" if good else "bold red"))
-    parts.append(Text(f"  {visible(_scope(found))}\n  {NOT_READ}", "dim"))
+    scope = Text(f"{visible(_scope(found))}\n{NOT_READ}", "dim")
+    parts.append(Indented(Prose(scope, 0)))
     for row in _broken(found)[:SHOWN_PROBLEMS]:
         told = Text.assemble(("✗ ", "red"), (row.kind, "bold"), "  ", visible(row.key_id))
         used = f"{row.used_for}: " if row.used_for else ""
-        parts.append(Padding(told.append(f"\n{visible(f'{used}{row.problem}')}"), (1, 0, 0, 2)))
+        parts += ["", Indented(told.append(f"\n{advice(f'{used}{row.problem}')}"))]
     if left := _left(found):
-        parts.append(Text(f"\n  and {left:,} more; report.keys has each key"))
+        parts += ["", Text(advice(f"  and {left:,} more; report.keys has each key"))]
     return Group(*parts)
 
 

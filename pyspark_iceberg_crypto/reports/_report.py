@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._data import OK, PROBLEM
-from pyspark_iceberg_crypto.reports._text import visible
+from pyspark_iceberg_crypto.reports._text import advice, visible
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,13 @@ class Report(_terminal.Shown):
 
 @dataclass(frozen=True)
 class Changed(Report):
-    """What was done to a table."""
+    """What was done to a table, or would be done. It prints as text.
+
+    Attributes:
+        table: the table's full name.
+        message: what was done, in a sentence.
+        committed: whether it was changed: not by a dry run.
+    """
 
     table: str
     message: str
@@ -45,4 +51,4 @@ class Changed(Report):
 def done_shown(found: Changed) -> RenderableType:
     """Lay it out as done, or as not committed."""
     mark, style = ("✓", "bold green") if found.committed else ("·", "bold")
-    return Text(f"{mark} {visible(found.table)}: {visible(found.message)}", style)
+    return Text(f"{mark} {visible(found.table)}: {advice(found.message)}", style)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 from io import StringIO
 from itertools import zip_longest
 
-from rich import box
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto.kms import KeyInfo
 from pyspark_iceberg_crypto.reports import _words
 from pyspark_iceberg_crypto.reports._data import Problem, TableReport
-from pyspark_iceberg_crypto.reports._text import visible
+from pyspark_iceberg_crypto.reports._layout import (
+    Facts,
+    Indented,
+    Prose,
+    Records,
+    Screen,
+    hint,
+    hinted,
+)
+from pyspark_iceberg_crypto.reports._text import advice, visible
 
 WIDTH = 110
 SHOWN_PROBLEMS = 20
@@ -43,14 +48,13 @@ def layout(found: object) -> RenderableType:
 def text(renderable: RenderableType) -> str:
     """Return what a terminal would show, without colours."""
     out = StringIO()
-    Console(file=out, width=WIDTH, color_system=None, legacy_windows=False).print(renderable)
+    Screen(file=out, width=WIDTH, color_system=None, legacy_windows=False).print(renderable)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def left(table: str, problem: str, hint: str) -> Text:
+def left(table: str, problem: str, hint: str) -> RenderableType:
     """Lay out a table, or a namespace, to which something was not done."""
-    more = f"\n  {visible(hint)}" if hint else ""
-    return Text(f"✗ {visible(table)}: {visible(problem)}{more}", "red")
+    return hinted(Text(f"✗ {visible(table)}: {advice(problem)}", "red"), hint)
 
 
 @layout.register
@@ -59,14 +63,14 @@ def report(found: TableReport) -> RenderableType:
     known = _words.kind(found)
     style = f"bold {_STYLES[known]}"
     counts: list[RenderableType] = [_counts(found)] if found.counts else []
-    verdict = Text(f"{_words.mark(known)} {visible(_words.verdict(found))}", style)
+    verdict = Text(f"{_words.mark(known)} {advice(_words.verdict(found))}", style)
     return Group(*counts, verdict, _under(_words.scope(found), "dim"), *findings(found))
 
 
 def findings(found: TableReport) -> Iterator[RenderableType]:
     """Lay out which state of the table it was, the problems, and what could not be checked."""
     if plaintext := _words.plaintext(found):
-        yield _under(visible(plaintext), "bold red")
+        yield _under(advice(plaintext), "bold red")
     authenticated = "dim" if found.metadata_authenticated else "yellow"
     if metadata := _words.metadata(found):
         yield _under(visible(metadata), authenticated)
@@ -79,22 +83,9 @@ def findings(found: TableReport) -> Iterator[RenderableType]:
         yield from _problems(found.unchecked, found.unchecked_count, "open", more)
 
 
-@dataclass(frozen=True)
-class _Indented:
-    """Lines two columns in. Padding alone would cut lines off where none may be broken."""
-
-    lines: Text
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if options.no_wrap:
-            yield Text("\n").join(Text("  ").append_text(line) for line in self.lines.split("\n"))
-        else:
-            yield Padding(self.lines, (0, 0, 0, 2))
-
-
-def _under(line: str, style: str) -> _Indented:
+def _under(line: str, style: str) -> Indented:
     """A line below the verdict."""
-    return _Indented(Text(line, style))
+    return Indented(Prose(Text(line, style), 0))
 
 
 def _evidence(found: TableReport) -> list[str]:
@@ -119,53 +110,55 @@ def _problems(
         lines.append(f"{_words.mark(known)} ", _STYLES[known]).append(problem.kind, "bold")
         lines.append(f"  {visible(problem.path)}\n{visible(problem.problem)}")
         if problem.hint and (following is None or following.hint != problem.hint):
-            lines.append("\nhint: ", "yellow").append(visible(problem.hint))
+            lines.append("\n").append_text(hint(problem.hint))
         yield Text()
-        yield _Indented(lines)
+        yield Indented(lines)
     left = count - min(len(listed), SHOWN_PROBLEMS)
     if left > 0:
-        yield Text(f"\n  {more.format(left)}; report.files has each file")
+        yield Text()
+        yield Text(advice(f"  {more.format(left)}; report.files has each file"))
 
 
-def _counts(found: TableReport) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
-    table.add_column("kind")
-    table.add_column("magic")
-    table.add_column("files", justify="right")
-    table.add_column("bytes", justify="right")
-    for part in _words.parts_of(found):
-        style = _STYLES[part.state]
-        table.add_row(
-            Text(part.word, style),
+def _counts(found: TableReport) -> Records:
+    rows = [
+        [
+            Text(part.word, _STYLES[part.state]),
             Text(visible(part.count.kind)),
-            Text(part.count.magic or "-", style),
-            f"{part.files:,}",
-            f"{part.bytes:,}",
-        )
-    return table
+            Text(part.count.magic or "-", _STYLES[part.state]),
+            Text(f"{part.files:,}"),
+            Text(f"{part.bytes:,}"),
+        ]
+        for part in _words.parts_of(found)
+    ]
+    columns = ("", "kind", "magic", "files", "bytes")
+    return Records(columns, rows, title=("kind",), right=("files", "bytes"))
 
 
 def keys(found: Sequence[KeyInfo]) -> RenderableType:
     """Lay out master keys, one a row."""
     if not found:
         return Text("no keys", "dim")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("key id", "state", "algorithm", "version", "versions", "created"):
-        table.add_column(column, overflow="fold")
-    for key in found:
-        style = "green" if key.state == "enabled" else "yellow"
-        versions = "" if key.versions is None else str(key.versions)
-        others = map(Text, (key.algorithm, key.version, versions, key.created or ""))
-        table.add_row(Text(key.key_id, "bold"), Text(key.state, style), *others)
-    return table
+    rows = [
+        [
+            Text(visible(key.key_id), "bold"),
+            Text(key.state, "green" if key.state == "enabled" else "yellow"),
+            *map(Text, (key.algorithm, key.version)),
+            Text("" if key.versions is None else str(key.versions)),
+            Text(key.created or ""),
+        ]
+        for key in found
+    ]
+    columns = ("key id", "state", "algorithm", "version", "versions", "created")
+    return Records(columns, rows, title=("key id",))
 
 
 def key(found: KeyInfo) -> RenderableType:
     """Lay out all that is known of one master key."""
-    table = Table(box=None, show_header=False, pad_edge=False)
     facts = {name: value for name, value in found.to_dict().items() if name != "detail"}
-    for name, value in {**facts, **found.detail}.items():
-        if value not in (None, ""):
-            table.add_row(Text(name.replace("_", " "), "dim"), Text(str(value), overflow="fold"))
-    return table
+    return Facts(
+        [
+            (Text(name.replace("_", " "), "dim"), Text(visible(value)))
+            for name, value in {**facts, **found.detail}.items()
+            if value not in (None, "")
+        ]
+    )

@@ -1,8 +1,12 @@
-"""How numbers and texts of strangers are shown."""
+"""How numbers, advice and texts of strangers are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+
+# How advice is given here: Java and Python name procedures; the command line names its commands.
+SPEECH: ContextVar[Callable[[str], str]] = ContextVar("speech", default=str)
 
 
 def size(count: int) -> str:
@@ -33,6 +37,11 @@ def listed(names: Sequence[str], most: int = 20) -> str:
 def moment(text: str) -> str:
     """Say a time in ISO 8601 and UTC to the second."""
     return f"{text[:19].replace('T', ' ')} UTC"
+
+
+def advice(text: object) -> str:
+    """Say what to do in the words of where it is read, so that nothing in it acts on the reader."""
+    return visible(SPEECH.get()("" if text is None else str(text)))
 
 
 def visible(text: object) -> str:

@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.jvm._typed import UNTYPED
-from pyspark_iceberg_crypto.reports._text import size
+from pyspark_iceberg_crypto.reports._text import plural, size, visible
 
 _EVERY_SECONDS = 0.5
 _LINE_EVERY_SECONDS = 10.0
@@ -95,34 +98,37 @@ def _told(ask: Callable[[], str]) -> dict[str, Any] | None:
 
 
 def _in_terminal(title: str, ask: Callable[[], str], done: threading.Event) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        bar: TaskID = bars.add_task(title, total=None, told="")
+    console = Console(stderr=True, highlight=False)
+    with Live(console=console, transient=True, auto_refresh=False) as live:
         while not done.wait(_EVERY_SECONDS):
             if found := _told(ask):
-                total = found["total"] or None
-                bars.update(
-                    bar,
-                    description=f"{title}: {found['step']}",
-                    total=total,
-                    completed=found["done"],
-                    told=line(found),
-                )
+                line = Table.grid(padding=(0, 1))
+                bar = ProgressBar(found["total"] or None, found["done"], width=console.width // 4)
+                line.add_row(bar, amount(found))
+                live.update(Group(Text(f"{title}: {place(found)}"), line), refresh=True)
 
 
 def _as_lines(title: str, ask: Callable[[], str], done: threading.Event) -> None:
     while not done.wait(_LINE_EVERY_SECONDS):
         if found := _told(ask):
-            sys.stderr.write(f"{title}: {found['step']}, {line(found)}\n")
+            sys.stderr.write(f"{title}: {place(found)}, {amount(found)}\n")
             sys.stderr.flush()
 
 
-def line(found: dict[str, Any]) -> str:
-    """Say in one line how far a step is."""
-    unit = found["unit"]
+def place(found: dict[str, Any]) -> str:
+    """Say which step it is, and of many tables which one: 3 of 40 tables, lake.db.t: manifests."""
+    if found["table"] is None:
+        return str(found["step"])
+    tables = plural(found["tables_total"], "table")
+    return f"{found['tables_done'] + 1:,} of {tables}, {visible(found['table'])}: {found['step']}"
+
+
+def amount(found: dict[str, Any]) -> str:
+    """Say how far the step is."""
+    thing = found["unit"].removesuffix("s")
     if not found["total"]:
-        return f"{found['done']:,} {unit}"
-    told = f"{found['done']:,} of {found['total']:,} {unit}"
+        return plural(found["done"], thing)
+    told = f"{found['done']:,} of {plural(found['total'], thing)}"
     if found["bytes_total"]:
         told += f", {size(found['bytes'])} of {size(found['bytes_total'])}"
     left = found["seconds_left"]

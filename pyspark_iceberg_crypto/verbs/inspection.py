@@ -9,13 +9,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._layout import Facts
 from pyspark_iceberg_crypto.reports._text import visible
 
 
@@ -183,12 +183,12 @@ def _new(decrypt_to: str | None) -> str | None:
 
 @_terminal.layout.register
 def _(found: FileInspection) -> RenderableType:
-    table = Table(box=None, show_header=False, pad_edge=False)
+    facts: list[tuple[Text, Text]] = []
     for name, value in found.to_dict().items():
         if name in ("path", "columns", "columns_left"):  # on lines of their own: they would not fit
             continue
         shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value
-        table.add_row(Text(name.replace("_", " "), "dim"), Text(visible(shown), overflow="fold"))
+        facts.append((Text(name.replace("_", " "), "dim"), Text(visible(shown))))
     for column in found.columns or ():
         said = (
             column.protected_by
@@ -197,12 +197,11 @@ def _(found: FileInspection) -> RenderableType:
         )
         if column.mask is not None:
             said += f", mask {column.mask}"
-        table.add_row(
-            Text(visible(column.name)), Text(visible(said), _STYLES.get(column.protected_by, ""))
-        )
+        style = _STYLES.get(column.protected_by, "")
+        facts.append((Text(visible(column.name)), Text(visible(said), style)))
     for name, reason in (found.columns_left or {}).items():
-        table.add_row(Text(f"{visible(name)} not read", "yellow"), Text(visible(reason)))
-    return Group(Text(visible(found.path), "bold"), table, _verdict(found))
+        facts.append((Text(f"{visible(name)} not read", "yellow"), Text(visible(reason))))
+    return Group(Text(visible(found.path), "bold"), Facts(facts), _verdict(found))
 
 
 _STYLES = {"nothing": "bold red"}

@@ -14,7 +14,7 @@ from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._data import UNCHECKED
 from pyspark_iceberg_crypto.reports._finding import TableFinding
 from pyspark_iceberg_crypto.reports._report import Report
-from pyspark_iceberg_crypto.reports._text import plural, visible
+from pyspark_iceberg_crypto.reports._text import advice, plural, visible
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def _(found: RepairReport) -> RenderableType:
     parts: list[RenderableType] = []
     for one in found.findings:
         lines = one.lines(*(("✓", "green") if one.repaired else ("✗", "red")))
-        parts.append(lines.append(f"\nmeans: {one.consequence}\n"))
+        parts.append(lines.append(f"\nmeans: {advice(one.consequence)}\n"))
     return Group(*parts, _verdict(found))
 
 

@@ -13,7 +13,7 @@ from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._report import Changed, done_shown
-from pyspark_iceberg_crypto.reports._text import visible
+from pyspark_iceberg_crypto.reports._text import advice, visible
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RotateMasterKeyReport(Changed):
 def _(found: RotateMasterKeyReport) -> RenderableType:
     if found.ok:
         return done_shown(found)
-    return Text(f"! {visible(found.table)}: {visible(found.message)}", "bold yellow")
+    return Text(f"! {visible(found.table)}: {advice(found.message)}", "bold yellow")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from rich.text import Text
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._report import Report
+from pyspark_iceberg_crypto.reports._text import plural
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,11 @@ class RotateParquetReport(Report):
 
 @_terminal.layout.register
 def _(found: RotateParquetReport) -> RenderableType:
-    said = f"{found.files} files in {found.folders} folders have newly wrapped keys"
+    verb = "has" if found.files == 1 else "have"
+    where = f"{plural(found.files, 'file')} in {plural(found.folders, 'folder')}"
+    said = f"{where} {verb} newly wrapped keys"
     if found.restored:
-        said += f"\n{found.restored} of them were unreadable because a run was killed"
+        said += f"\n{found.restored:,} of them were unreadable because a run was killed"
     return Text(said)
 
 

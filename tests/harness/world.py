@@ -155,8 +155,8 @@ def make_world(root: Path) -> World:
     classes, doubles = root / "classes", root / "doubles.jar"
     used_jar("JDBC: SQLite's driver", build_jars("test-jars"), "sqlite-jdbc")
     file_system = compile_doubles(classes, doubles, jar)
-    # On Spark's class path from the start: DriverManager looks for drivers once. And at its end: an archive of classes is
-    # for what a class path begins with.
+    # On Spark's class path from the start, as DriverManager looks for drivers once; and at its end, as an archive of
+    # classes is for what a class path begins with.
     at_start = (*build_jars("test-jars", "sqlite-jdbc-*.jar"), classes)
     os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join(map(str, at_start))
     return World(root, keystore, rest, jar, classes, doubles, file_system)

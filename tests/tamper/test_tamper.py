@@ -1,8 +1,8 @@
 """Attacks on the files of a table, over every catalog and format: the rows are right, or a typed error names the file.
 
-docs/tamper.md says which attack is noticed by what; this is where that is checked. Two tables of each format, of
-which one runs by day, and half of the attacks on each; `make soak` makes all of them on eight tables, and 500 flips a file kind
-on one catalog.
+docs/tamper.md says which attack is noticed by what; this is where that is checked. Two tables of each format, one of
+the four by day, and half of the attacks on each; `make soak` makes all of them on eight tables, and 500 flips a file
+kind on one catalog.
 """
 
 import os

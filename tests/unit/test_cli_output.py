@@ -21,6 +21,7 @@ from doubles.in_process import DoubleKms, SparkDouble, answering, evidence_json
 from pyspark_iceberg_crypto import (
     KeyNotFoundError,
     NotEncryptedError,
+    PruneReport,
     VerifyReport,
     cli,
     settings,
@@ -180,7 +181,7 @@ def test_every_command_with_json_has_a_schema(run: Run) -> None:
     ("line", "code"),
     [
         ("encrypt lake.db.t --key-id k", 0),
-        ("encrypt lake.db.t --purge", 0),
+        ("purge lake.db.t", 0),
         ("encrypt lake.db.* --key-id k", 2),
         ("decrypt lake.db.t --confirm", 0),
         ("prune lake.db.t", 0),
@@ -269,8 +270,8 @@ def test_help_has_examples_that_parse_and_exit_codes(
     command = ALL[words]
     shown = " ".join((command.help or "").split())
     if words != ("report", "schema"):
-        assert re.search(r"Exit code: 0 .*\b2 .*\b64 the command is wrong", shown), words
-    told = (command.help or "").replace("\\\n", " ")
+        assert re.search(r"Exit codes: 0 .*\b2 .*\b64 the command is wrong", shown), words
+    told = re.sub(r"\\\n *", "", command.help or "")
     lines = re.findall(r"iceberg-crypto ((?:[^\n|)\"]|\"[^\"]*\")+)", told.partition("Example")[2])
     assert lines or words == ("report", "schema")
     for line in lines:
@@ -288,8 +289,8 @@ def test_every_command_that_opens_a_session_takes_every_kms() -> None:
     """And no option of a KMS has the name of one of the command's own."""
     sessions = {words: one for words, one in ALL.items() if isinstance(one, SessionCommand)}
     assert {words[0] for words in sessions} == {
-        *("decrypt", "doctor", "encrypt", "inspect", "keys", "prune", "reencrypt", "repair"),
-        *("report", "rotate", "rotate-parquet", "verify"),
+        *("decrypt", "doctor", "encrypt", "inspect", "keys", "prune", "purge", "reencrypt"),
+        *("repair", "report", "rotate", "rotate-parquet", "verify"),
     }
     for command in sessions.values():
         own = {
@@ -322,10 +323,35 @@ def test_several_tables(run: Run) -> None:
     """One that fails does not stop the rest; the worst is the exit code."""
     result = run("prune", "lake.db.t", "lake.db.u", fails=("lake.db.t",))
     assert result.exit_code == 2
-    assert "✗ lake.db.t: no key for lake.db.t\n  create it\n✓ lake.db.t: done" in result.stdout
-    assert result.stdout.endswith("2 targets, 1 left\n")
+    shown = "✗ lake.db.t: no key for lake.db.t\nhint: create it\n✓ lake.db.t: done"
+    assert shown in result.stdout
+    assert result.stdout.endswith("2 tables, 1 not done\n")
     result = run("repair", "lake.db.t", "lake.db.u", fails=("lake.db.t",), answers={})
     assert result.exit_code == 1, "a finding, whatever could not be looked at"
+
+
+def test_a_person_is_asked_before_a_change(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no one can be asked, nothing is changed without --confirm."""
+    dry = []
+    note = "Nothing was changed. Add --confirm to do this."
+
+    def asked(_: Any, table: str, dry_run: bool) -> PruneReport:
+        dry.append(dry_run)
+        return PruneReport(**{**PRUNED, "committed": not dry_run, "removed": len(table) - 9})
+
+    monkeypatch.setattr("pyspark_iceberg_crypto.cli._prune.prune_encryption_keys", asked)
+    result = run("prune", "lake.db.tt")
+    assert (result.exit_code, dry, result.stderr) == (0, [True], f"{note}\n")
+    assert run("prune", "lake.db.t").stderr == "", "there is nothing to remove"
+    assert run("prune", "lake.db.tt", "--confirm").stderr == ""
+    assert dry == [True, True, False]
+    answers = iter([False, True])
+    monkeypatch.setattr(click, "confirm", lambda *_, **__: next(answers))
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
+    assert "✓" not in run("prune", "lake.db.tt").stdout
+    assert run("prune", "lake.db.tt").stdout.count("lake.db.t: done") == 2
+    assert dry[3:] == [True, True, False]
+    assert run("prune", "lake.db.tt", "--output", "json").stderr.endswith(f"{note}\n")
 
 
 def test_all_tables_of_a_namespace(run: Run) -> None:

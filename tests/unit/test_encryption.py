@@ -51,29 +51,30 @@ def run(
     """Run the command; gives its result, and what the JVM was asked."""
 
     def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
-        words = () if arguments[:1] == ("decrypt",) else ("encrypt",)
+        words = () if arguments[0] in ("decrypt", "purge") else ("encrypt",)
         return command(*words, *arguments, answer=answer)
 
     return invoke
 
 
 def test_encrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
-    result, asked = run("lake.db.t", "--key-id", "k1", answer=ENCRYPTED)
+    result, asked = run("lake.db.t", "--key-id", "k1", "--confirm", answer=ENCRYPTED)
     assert asked == ["encrypt_table", "lake.db.t", "k1", None, False]
     assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: encrypted with 'k1'")
-    result, asked = run(
-        "lake.db.t", "--key-id", "k1", "--dry-run", "--output", "json", answer=ENCRYPTED
-    )
+    result, asked = run("lake.db.t", "--key-id", "k1", "--output", "json", answer=ENCRYPTED)
+    assert result.stderr == "Nothing was changed. Add --confirm to do this.\n"
     assert asked[4] is True and json.loads(result.stdout) == {"ok": True, **ENCRYPTED}
     part = {**ENCRYPTED, "committed": False, "files_left": 1, "message": "NOT encrypted yet"}
-    result, asked = run("lake.db.t", "--key-id", "k1", "--max-bytes", "1000", answer=part)
+    result, asked = run(
+        *("lake.db.t", "--key-id", "k1", "--max-bytes", "1000", "--confirm"), answer=part
+    )
     assert asked[3] == 1000
     assert (result.exit_code, result.stdout.strip()) == (1, "· lake.db.t: NOT encrypted yet")
 
 
 def test_purge(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     folders = ("--folder", "/old", "--folder", "/older", "--keep", "/kept", "--accept-missing")
-    result, asked = run("lake.db.t", "--purge", "--dry-run", *folders, answer=PURGED)
+    result, asked = run("purge", "lake.db.t", *folders, answer=PURGED)
     assert asked == ["purge_plaintext", "lake.db.t", True, ["/old", "/older"], ["/kept"], True]
     assert result.stdout.splitlines() == [
         rf"· lake.db.t\x1b[31m: {PURGED['message']}",
@@ -84,20 +85,11 @@ def test_purge(run: Callable[..., tuple[Result, list[Any]]]) -> None:
         "cannot be read: manifest m: there is no such file",
     ]
     done = {**PURGED, "committed": True, "outside": {}, "outside_paths": [], "gaps": []}
-    result, _ = run("lake.db.t", "--purge", answer=done)
+    result, _ = run("purge", "lake.db.t", "--confirm", answer=done)
     assert result.exit_code == 1 and result.stdout.splitlines()[1:] == ["left: /kept/d"]
-    result, _ = run("lake.db.t", "--purge", answer={**done, "left": 0, "left_paths": []})
+    clean = {**done, "left": 0, "left_paths": []}
+    result, _ = run("purge", "lake.db.t", "--confirm", answer=clean)
     assert result.exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "options", [(), ("--purge", "--key-id", "k1"), ("--key-id", "k1", "--keep", "/a")]
-)
-def test_it_is_one_or_the_other(
-    run: Callable[..., tuple[Result, list[Any]]], options: tuple[str, ...]
-) -> None:
-    result, asked = run("lake.db.t", *options)
-    assert result.exit_code == 64 and not asked
 
 
 def test_what_could_not_be_done_is_2(run: Callable[..., tuple[Result, list[Any]]]) -> None:
@@ -117,8 +109,10 @@ def test_decrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     result, asked = run("decrypt", "lake.db.t", "--confirm", answer=answer)
     assert asked == ["decrypt_table", "lake.db.t", True]
     assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: plaintext now")
-    _, asked = run("decrypt", "lake.db.t", "--output", "json", answer=answer)
-    assert asked[2] is False
+    result, asked = run("decrypt", "lake.db.t", answer={"keyId": "k1"})
+    assert asked == ["master_key_use", "lake.db.t"]
+    said = "· lake.db.t: is encrypted with 'k1'; it would become plaintext"
+    assert (result.exit_code, result.stdout.strip()) == (0, said)
 
 
 def test_bad_arguments() -> None:

@@ -213,7 +213,7 @@ def test_several_files(tmp_path: Path, pare: Path) -> None:
     found = json.loads(result.stdout)
     assert [one.get("magic") for one in found] == ["PARE", "PAR1", None, None]
     assert [one.get("unchecked") for one in found] == [None, False, False, True]
-    assert "starts as PAR1" in found[1]["problem"]
+    assert "starts with PAR1" in found[1]["problem"]
     assert all(one["hint"] for one in found[1:])
     assert isinstance(json.loads(run("--output", "json", plain).stdout), dict)
 

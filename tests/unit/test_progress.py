@@ -17,13 +17,25 @@ FOUND = {
     "bytes_total": 8_000_000,
     "seconds": 10.0,
     "seconds_left": 95.2,
+    "table": None,
+    "tables_done": 0,
+    "tables_total": 0,
 }
 
 
 def test_a_line() -> None:
-    assert _progress.line(FOUND) == "1,200 of 5,000 files, 2.0 MB of 8.0 MB, 1 min 35 s left"
+    assert _progress.amount(FOUND) == "1,200 of 5,000 files, 2.0 MB of 8.0 MB, 1 min 35 s left"
     unknown = {**FOUND, "total": 0, "bytes_total": 0, "seconds_left": None}
-    assert _progress.line(unknown) == "1,200 files"
+    assert _progress.amount(unknown) == "1,200 files"
+    assert _progress.amount({**unknown, "done": 1}) == "1 file"
+
+
+def test_the_table_of_many() -> None:
+    assert _progress.place(FOUND) == "manifests"
+    of_many = {**FOUND, "table": "lake.db.\x1bt", "tables_done": 2, "tables_total": 40}
+    assert _progress.place(of_many) == r"3 of 40 tables, lake.db.\x1bt: manifests"
+    at_once = {**FOUND, "unit": "tables", "done": 3, "total": 40, "bytes_total": 0}
+    assert _progress.amount(at_once) == "3 of 40 tables, 1 min 35 s left"
 
 
 @pytest.mark.parametrize(

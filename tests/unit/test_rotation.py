@@ -53,15 +53,15 @@ def run(command: Command) -> Command:
 
 
 def test_the_master_key(run: Command) -> None:
-    result, asked = run("lake.db.t", "--new-key-id", "k2", answer=MASTER)
+    result, asked = run("lake.db.t", "--new-key-id", "k2", "--confirm", answer=MASTER)
     assert asked == ["rotate_master_key", "lake.db.t", "k2", None, False]
     assert result.exit_code == 0
     assert result.stdout.strip() == f"✓ lake.db.t: {MASTER['message']}"
     result, asked = run("lake.db.t", "--output", "json", answer=MASTER)
-    assert asked == ["rotate_master_key", "lake.db.t", None, None, False]
+    assert asked == ["rotate_master_key", "lake.db.t", None, None, True]
     path = "s3://bucket/a.b/t"
     _, asked = run(path, "--from-catalog", "old", answer=MASTER)
-    assert asked == ["rotate_master_key", path, None, "old", False]
+    assert asked == ["rotate_master_key", path, None, "old", True]
     assert json.loads(result.stdout) == {"ok": True, **MASTER}
 
 
@@ -88,7 +88,7 @@ def test_a_rotation_to_the_same_version_is_not_green(
 
 
 def test_the_kek(run: Command) -> None:
-    result, asked = run("lake.db.t", "--kek", "--rewrap", "--dry-run", answer=KEK)
+    result, asked = run("lake.db.t", "--kek", "--rewrap", answer=KEK)
     assert asked == ["rotate_kek", "lake.db.t", True, True]
     assert result.exit_code == 0
     assert result.stdout.strip() == rf"· lake.db.t\x1b[31m: {KEK['message']}"
@@ -126,7 +126,7 @@ def test_all_tables_of_a_namespace(run: Command) -> None:
         *(False,) * 2,
         *(None,) * 2,
         False,
-        False,
+        True,
         8,
     ]
     assert result.exit_code == 1
@@ -136,7 +136,7 @@ def test_all_tables_of_a_namespace(run: Command) -> None:
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-3:] == [
         "✗ lake.db.gone: no key 'k1'",
-        "  make one",
+        "hint: make one",
         "lake: 1 table, 1 left, 1 current before, 1 skipped",
     ]
     nothing = {**told, "done": [], "left": []}

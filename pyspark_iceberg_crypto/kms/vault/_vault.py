@@ -156,7 +156,7 @@ class Vault(Kms):
     )
     transit_mount: str = setting("The path of the transit engine.", "transit")
     wrapped_format: str | None = setting(
-        "header, the default, or bare: keys wrapped as Vault's ciphertext alone, for other clients.",
+        "How wrapped keys are written: header (the default), or bare: Vault's ciphertext alone, for other clients.",
         implied="header",
     )
     read_bare: bool = setting(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -36,7 +37,7 @@ EVERY = [
 ]
 COMMANDS: dict[str, list[str]] = {
     "encrypt_table": ["encrypt"],
-    "purge_plaintext": ["encrypt", "--purge"],
+    "purge_plaintext": ["purge"],
     "verify_encryption": ["verify"],
     "encryption_keys": ["keys"],
     "rotate_kek": ["rotate", "--kek"],
@@ -94,6 +95,9 @@ def by_python(lake: Lake, name: str) -> Verb:
 def by_command(lake: Lake, name: str) -> Verb:
     def call(verb: str, **given: Any) -> dict[str, Any]:
         words = [*COMMANDS[verb], name, "--output", "json"]
+        is_dry = given.pop("dry_run", False)
+        if not is_dry and verb not in ("verify_encryption", "encryption_keys"):
+            given["confirm"] = True
         for key, value in given.items():
             words += [f"--{key.replace('_', '-')}"] + ([] if value is True else [value])
         ended = CliRunner().invoke(main, words, catch_exceptions=False)
@@ -118,7 +122,11 @@ def session_of(lake: Lake) -> Any:
 
 
 def paste(lake: Lake, text: str) -> None:
-    """Runs the statement in a message."""
+    """Runs the statement in a message, or the command."""
+    if command := re.search(r"(?<!`)(`+)iceberg-crypto (.+?)(?<!`)\1(?!`)", text):
+        ended = CliRunner().invoke(main, shlex.split(command[2]), catch_exceptions=False)
+        assert ended.exit_code == 0, ended.output
+        return
     found = re.search(r"CALL .*?\)(?=[ .,;]|$)", text, re.DOTALL)
     assert found, text
     lake.sql(found[0])

@@ -21,7 +21,7 @@ public final class Progress {
   private final LongAccumulator bytes;
   private final AtomicLong doneTables = new AtomicLong(); // by several threads of the driver
   private volatile int ofTables;
-  private volatile String within = "";
+  private volatile String table;
   private volatile Step step = new Step("starting", "files", 0, 0, System.nanoTime());
 
   /** Starts with nothing done. */
@@ -38,7 +38,7 @@ public final class Progress {
    * @param ofBytes their length together
    */
   public void begin(String name, long ofFiles, long ofBytes) {
-    begin(new Step(within + name, "files", ofFiles, ofBytes, System.nanoTime()));
+    begin(new Step(name, "files", ofFiles, ofBytes, System.nanoTime()));
   }
 
   private void begin(Step next) {
@@ -56,12 +56,8 @@ public final class Progress {
 
   /** Begins one of them, which may have steps of its own; null: several are done at once. */
   void beginTable(String table) {
-    this.within =
-        table == null
-            ? ""
-            : String.format("%s (%d of %d), ", table, doneTables.get() + 1, ofTables);
-    String name = table == null ? "each table" : table;
-    begin(new Step(name, TABLES, ofTables, 0, System.nanoTime()));
+    this.table = table;
+    begin(new Step("starting", TABLES, ofTables, 0, System.nanoTime()));
   }
 
   /** One of them is done. */
@@ -76,7 +72,8 @@ public final class Progress {
 
   /**
    * Where it is, as JSON: step, unit ("files" or "tables"), done, total, bytes, bytes_total,
-   * seconds, seconds_left (null when that is not known).
+   * seconds, seconds_left (null when that is not known); of many tables also the table (null when
+   * several are done at once), tables_done and tables_total.
    */
   public String json() {
     Step now = step;
@@ -98,6 +95,9 @@ public final class Progress {
     json.put("bytes_total", now.bytes());
     json.put("seconds", seconds);
     json.put("seconds_left", share > 0 ? seconds * (1 - share) / share : null);
+    json.put("table", table);
+    json.put("tables_done", doneTables.get());
+    json.put("tables_total", ofTables);
     return Json.of(json);
   }
 

@@ -1,0 +1,75 @@
+"""``purge``: the plaintext that tables had before they were encrypted in place."""
+
+from __future__ import annotations
+
+import click
+
+from pyspark_iceberg_crypto.cli import _session, _targets
+from pyspark_iceberg_crypto.verbs.encryption import PurgeReport, purge_plaintext
+
+
+@_session.command()
+@_targets.targets
+@click.option(
+    "--folder",
+    "folders",
+    multiple=True,
+    metavar="URI",
+    help="Another folder in which old files are this table's alone. Can be repeated.",
+)
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="URI",
+    help="A folder in which nothing is deleted, because others need it. Can be repeated.",
+)
+@click.option(
+    "--accept-missing",
+    is_flag=True,
+    help="Finish even if metadata that named old files is lost.",
+)
+@_targets.confirm_option
+def purge(
+    targets: tuple[str, ...],
+    folders: tuple[str, ...],
+    keep: tuple[str, ...],
+    accept_missing: bool,
+    confirm: bool,
+    output: str,
+) -> None:
+    """Delete the plaintext of tables that `iceberg-crypto encrypt` encrypted.
+
+    A TARGET is a table (lake.db.t), a namespace (lake.db.*) or a catalog (lake). Without --confirm, the files are
+    listed. With it they are deleted, and it is proved that no plaintext of the table is left. What the table was before
+    cannot be read any more.
+
+    \b
+    Examples:
+      iceberg-crypto purge lake.db.t
+      iceberg-crypto purge lake.db.t --confirm
+
+    Exit codes: 0 it is done, 1 plaintext elsewhere is left, 2 it could not be done, 64 the command is wrong.
+    """  # noqa: D301 (click's mark for lines to leave as they are)
+
+    def paths(done: PurgeReport) -> str:
+        told = [
+            *(f"not in its folders: {path}" for path in done.outside_paths),
+            *(f"left: {path}" for path in done.left_paths),
+            *(f"cannot be read: {gap}" for gap in done.gaps),
+        ]
+        return "\n".join([*(() if done.committed else done.paths), *told])
+
+    _targets.changes(
+        targets,
+        lambda spark, table, confirm: purge_plaintext(
+            spark,
+            table,
+            dry_run=not confirm,
+            folders=folders,
+            keep=keep,
+            accept_missing=accept_missing,
+        ),
+        confirm,
+        output,
+        paths,
+    )
