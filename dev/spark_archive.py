@@ -1,4 +1,4 @@
-"""Writes an archive of Spark's classes (Java's class data sharing), with which the tests' Spark starts in half the time.
+"""Writes an archive of Spark's classes (Java's class data sharing), so that the tests' Spark starts in half the time.
 
 Usage: dev/spark_archive.py FILE. Java leaves the archive aside where the class path or the JDK is another one.
 """
