@@ -21,7 +21,7 @@ class IcebergVersionTest {
   void refusesOthersAndNamesThem(String version) {
     assertThatThrownBy(() -> IcebergVersion.check(version))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContainingAll("for Iceberg 1.12 or later, below 2.0; here is", version)
+        .hasMessageContainingAll("for Iceberg 1.12 or later, below 2.0; this is", version)
         .extracting(e -> ((IcebergCryptoException) e).hint())
         .asString()
         .contains("spark.jars.packages");

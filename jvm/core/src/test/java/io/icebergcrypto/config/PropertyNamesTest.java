@@ -83,7 +83,7 @@ class PropertyNamesTest {
     assertThatThrownBy(
             () -> PropertyNames.checkTable("t", Map.of(), Map.of("encryption.required", "true")))
         .isInstanceOf(InvalidConfigurationException.class)
-        .hasMessageContaining("a catalog's");
+        .hasMessageContaining("belongs to a catalog");
   }
 
   @Test

@@ -68,7 +68,7 @@ class Ags1LayoutTest {
   @ValueSource(longs = {47, 60, 73, 74, 85, 112})
   void noBlocksHaveThisLength(long fileLength) {
     assertTampered(header(10), fileLength)
-        .hasMessageContaining("behind " + (fileLength - 8) / 38 + " full blocks of 38 bytes")
+        .hasMessageContaining("after " + (fileLength - 8) / 38 + " full blocks of 38 bytes")
         .hasMessageContaining("there are " + (fileLength - 8) % 38 + " bytes")
         .hasMessageContaining("expected none or more than 28");
   }

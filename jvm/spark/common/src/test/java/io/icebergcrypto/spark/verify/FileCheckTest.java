@@ -111,7 +111,7 @@ class FileCheckTest {
   void plaintextAndWrongFormats(Depth depth) throws IOException {
     EncryptedFile stream = EncryptedFile.stream(1000, 16);
     EncryptedFile asParquet = new EncryptedFile("parquet", stream.bytes(), stream.metadata());
-    assertThat(asParquet.check(depth).words()).startsWith("it starts as AGS1, expected PARE");
+    assertThat(asParquet.check(depth).words()).startsWith("it starts with AGS1, expected PARE");
     EncryptedFile plain = stream.with("Obj\u0001...".getBytes(StandardCharsets.US_ASCII));
     FileResult checked = plain.check(depth);
     assertThat(checked.words()).isEqualTo("it is not encrypted: it starts with AVRO");
