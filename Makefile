@@ -163,11 +163,12 @@ DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly-tools
-nightly-tools: setup-test #+ Install what only `make nightly` needs: Flink, older Sparks, Chromium, PostgreSQL, Azurite, Rustberg, zsh, fish
+nightly-tools: setup-test #+ Install what only `make nightly` needs: Flink, older Sparks, Chromium, PostgreSQL, Azurite, Prometheus, Rustberg, zsh, fish
 	@dev/tools.sh "$(PYTHON)" nightly
 	@dev/flink.sh $(VENV)/bin/python $(FLINK)
 	@dev/azurite.sh
 	@dev/go-server.sh gcs
+	@dev/prometheus.sh
 	@dev/rustberg.sh
 	$(call ready,jvm/build/.nightTestJars $(JARS) jvm/build/.olderTestJars $(SPARKS:%=.venv-%/.test))
 
