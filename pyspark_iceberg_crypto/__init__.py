@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .errors import TamperedError as TamperedError
     from .errors import VerificationFailedError as VerificationFailedError
     from .errors import VerificationIncompleteError as VerificationIncompleteError
-    from .evidence._evidence import TablesReport as TablesReport
+    from .evidence._evidence import VerifyTablesReport as VerifyTablesReport
     from .jvm._typed import typed_errors as typed_errors
     from .kms import AwsKms as AwsKms
     from .kms import AzureKeyVault as AzureKeyVault

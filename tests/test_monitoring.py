@@ -16,7 +16,7 @@ import yaml
 from doubles.in_process import evidence_json, verify_json
 from servers.prometheus import programs
 
-from pyspark_iceberg_crypto import TablesReport, VerifyReport
+from pyspark_iceberg_crypto import VerifyReport, VerifyTablesReport
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "examples" / "monitoring"
@@ -135,7 +135,7 @@ def test_the_metrics_of_reports() -> None:
     )
     left = [{"table": "lake.u", "problem": "denied", "hint": ""}]
     out = [{"table": "lake.v", "encrypted": False}]
-    found = samples(TablesReport("lake", [well, bad], left, [], out).to_dict())
+    found = samples(VerifyTablesReport("lake", [well, bad], left, [], out).to_dict())
     assert found == {
         'verification_timestamp_seconds{target="lake"}': 1767312001,
         'tables{target="lake",result="encrypted"}': 1,
@@ -148,7 +148,7 @@ def test_the_metrics_of_reports() -> None:
     }
     one = samples(well.to_dict())
     assert one['tables{target="lake.db.t",result="encrypted"}'] == 1
-    nothing = samples(TablesReport("lake", [], [], []).to_dict())
+    nothing = samples(VerifyTablesReport("lake", [], [], []).to_dict())
     assert not [name for name in nothing if name.startswith("verification_timestamp")]
 
 

@@ -11,12 +11,14 @@ from harness.browser import chromium, theme_is
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from pyspark_iceberg_crypto import TablesReport, VerifyReport
+from pyspark_iceberg_crypto import VerifyReport, VerifyTablesReport
 
 pytestmark = pytest.mark.nightly
 
 REPORT = VerifyReport.of(evidence_json())
-BOTH = TablesReport("lake.db", [REPORT, REPORT], [{"table": "t", "problem": "p", "hint": "h"}])
+BOTH = VerifyTablesReport(
+    "lake.db", [REPORT, REPORT], [{"table": "t", "problem": "p", "hint": "h"}]
+)
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ class Evidence(_terminal.Shown):
 
 
 @dataclass(frozen=True)
-class TablesReport(Evidence):
+class VerifyTablesReport(Evidence):
     """What was found on checking several tables.
 
     Attributes:
@@ -83,7 +83,9 @@ class TablesReport(Evidence):
     signature: dict[str, str] | None = None
 
     @classmethod
-    def of(cls, found: Mapping[str, Any], kind: type[TableReport] = TableReport) -> TablesReport:
+    def of(
+        cls, found: Mapping[str, Any], kind: type[TableReport] = TableReport
+    ) -> VerifyTablesReport:
         """Make one of its own JSON.
 
         Raises:
@@ -158,7 +160,7 @@ class TablesReport(Evidence):
 
 
 @_terminal.layout.register
-def _tables(found: TablesReport) -> RenderableType:
+def _tables(found: VerifyTablesReport) -> RenderableType:
     """Lay out one line for each table, details of those with problems, and the verdict on all."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("", "table", "files", "bytes", "master key", "found"):
@@ -187,7 +189,7 @@ def _tables(found: TablesReport) -> RenderableType:
     return Group(table, *_details(found), verdict, Text(scope, "dim"))
 
 
-def _details(found: TablesReport) -> Iterator[RenderableType]:
+def _details(found: VerifyTablesReport) -> Iterator[RenderableType]:
     for report in found.reports:
         if not report.ok or report.plaintext_metadata:
             yield Text(visible(report.table), "bold underline")
@@ -206,12 +208,12 @@ _COLOURS = {"good": "green", "bad": "red", "open": "yellow"}
 _KINDS = {OK: "good", PROBLEM: "bad", UNCHECKED: "open"}
 
 
-def _verdict(found: TablesReport) -> str:
+def _verdict(found: VerifyTablesReport) -> str:
     left = plural(len(found.left_out), "table")
     return _found(found) + (f"; {left} left out and not verified" if found.left_out else "")
 
 
-def _found(found: TablesReport) -> str:
+def _found(found: VerifyTablesReport) -> str:
     are_folders = bool(found.reports) and all(one.folder is not None for one in found.reports)
     tables = plural(len(found.reports), "folder" if are_folders else "table")
     codes = [report.exit_code for report in found.reports]
@@ -229,7 +231,7 @@ def _found(found: TablesReport) -> str:
     return f"{tables} of {found.target} checked: {said}"
 
 
-def _good(found: TablesReport, tables: str, are_folders: bool) -> str:
+def _good(found: VerifyTablesReport, tables: str, are_folders: bool) -> str:
     """Say of how much of the tables it holds that nothing is wrong."""
     sampled = next((one.sample for one in found.reports if one.sample < 1), None)
     if sampled is not None:
@@ -247,7 +249,7 @@ def _good(found: TablesReport, tables: str, are_folders: bool) -> str:
     return said
 
 
-def _scope(found: TablesReport) -> str:
+def _scope(found: VerifyTablesReport) -> str:
     """Say how much was looked at, how deep, and what of each table."""
     files = sum(_words.file_count(report) for report in found.reports)
     parts = [
@@ -262,7 +264,7 @@ def _scope(found: TablesReport) -> str:
 
 
 def _each(
-    found: TablesReport, said: str, what: Callable[[TableReport], str | None]
+    found: VerifyTablesReport, said: str, what: Callable[[TableReport], str | None]
 ) -> Iterator[str]:
     """Say what holds of the tables: one thing, as a rule."""
     for told in dict.fromkeys(map(what, found.reports)):

@@ -23,8 +23,8 @@ from pyspark_iceberg_crypto import (
     KeysReport,
     RepairReport,
     TableFinding,
-    TablesReport,
     VerifyReport,
+    VerifyTablesReport,
     settings,
 )
 from pyspark_iceberg_crypto.doctor import DoctorReport
@@ -103,7 +103,7 @@ def reports() -> list[Any]:
     finding = TableFinding("t", "k", "p", "c", "h", True, False)
     return [
         report,
-        TablesReport("lake", [report], [{"table": "t", "problem": "p", "hint": ""}], ["v"]),
+        VerifyTablesReport("lake", [report], [{"table": "t", "problem": "p", "hint": ""}], ["v"]),
         KeysReport("t", "k", "16", 730, "keystore", 1, None, [key]),
         RepairReport("t", False, [finding]),
         DoctorReport("lake", [DoctorStep("login", Status.OK)]),
@@ -144,7 +144,7 @@ USER = """
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_type
 from pyspark_iceberg_crypto import (
-    EncryptReport, Keystore, TablesReport, Vault, VerifyReport, configure_spark, encrypt_table, spark_conf,
+    EncryptReport, Keystore, VerifyTablesReport, Vault, VerifyReport, configure_spark, encrypt_table, spark_conf,
     typed_errors, verify_catalog, verify_table,
 )
 
@@ -153,7 +153,7 @@ def job(spark: SparkSession) -> None:
     assert_type(report, VerifyReport)
     assert_type(report.files, DataFrame)
     assert_type(report.problem_count, int)
-    assert_type(verify_catalog(spark, "lake"), TablesReport)
+    assert_type(verify_catalog(spark, "lake"), VerifyTablesReport)
     assert_type(encrypt_table(spark, "lake.db.t", "k"), EncryptReport)
     assert_type(spark_conf("lake", kms=Vault("https://v", token_env="T")), dict[str, str])
     with typed_errors():

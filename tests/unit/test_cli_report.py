@@ -20,9 +20,9 @@ from pyspark_iceberg_crypto import (
     KeyNotFoundError,
     KmsUnavailableError,
     TableNotFoundError,
-    TablesReport,
     TamperedError,
     VerifyReport,
+    VerifyTablesReport,
     cli,
     report_schema,
 )
@@ -79,7 +79,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                     {"table": one, "encrypted": False} for one in options.get("except_tables") or ()
                 ]
                 reports = [VerifyReport.of(one) for one in found]
-                return TablesReport(table, reports, [], ["lake.v"], left)
+                return VerifyTablesReport(table, reports, [], ["lake.v"], left)
             return VerifyReport.of({**found, "table": table})
 
         asked: list[Any] = []

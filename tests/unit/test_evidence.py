@@ -20,11 +20,11 @@ from pyspark_iceberg_crypto import (
     BadWrappedKeyError,
     ConfigurationError,
     KmsUnavailableError,
-    TablesReport,
     TamperedError,
     VerificationFailedError,
     VerificationIncompleteError,
     VerifyReport,
+    VerifyTablesReport,
     check_report,
     report_schema,
 )
@@ -54,10 +54,10 @@ def unchecked_json() -> dict[str, Any]:
 
 def several(
     *found: dict[str, Any], not_checked: Any = (), left_out: dict[str, bool | None] | None = None
-) -> TablesReport:
+) -> VerifyTablesReport:
     reports = [VerifyReport.of(one) for one in found]
     left = [{"table": table, "encrypted": known} for table, known in (left_out or {}).items()]
-    return TablesReport("lake.db", reports, list(not_checked), [], left)
+    return VerifyTablesReport("lake.db", reports, list(not_checked), [], left)
 
 
 GOOD, BAD, OPEN = verify_json(), evidence_json(), unchecked_json()
@@ -78,7 +78,7 @@ def test_the_schema_is_one() -> None:
         several(GOOD, left_out=LEFT_OUT),
     ],
 )
-def test_reports_are_as_the_schema_says(report: VerifyReport | TablesReport) -> None:
+def test_reports_are_as_the_schema_says(report: VerifyReport | VerifyTablesReport) -> None:
     VALIDATOR.validate(json.loads(report.to_json()))
 
 
@@ -130,7 +130,7 @@ def test_a_report_is_read_from_its_own_json() -> None:
         report = VerifyReport.of(found)
         assert VerifyReport.of(json.loads(report.to_json())) == report
     both = several(GOOD, BAD, not_checked=[NOT_CHECKED], left_out=LEFT_OUT)
-    assert TablesReport.of(json.loads(both.to_json()), VerifyReport) == both
+    assert VerifyTablesReport.of(json.loads(both.to_json()), VerifyReport) == both
 
 
 def test_what_an_older_report_lacks_has_its_default() -> None:
@@ -167,7 +167,7 @@ def test_what_a_later_report_has_more_is_left_out() -> None:
         (several(BAD, not_checked=[NOT_CHECKED]), 1),
     ],
 )
-def test_exit_codes_and_errors(report: VerifyReport | TablesReport, code: int) -> None:
+def test_exit_codes_and_errors(report: VerifyReport | VerifyTablesReport, code: int) -> None:
     assert report.exit_code == code
     assert report.ok == (code == 0)
     if code == 0:
@@ -447,7 +447,7 @@ def test_one_number_of_files() -> None:
     """Metadata files, which are never encrypted, are told apart, in a verdict and everywhere."""
     report = VerifyReport.of(BAD)
     assert "in 7 files of lake.db.t" in str(report)
-    both = TablesReport("lake.db", [report, report], [])
+    both = VerifyTablesReport("lake.db", [report, report], [])
     page = both.to_html()
     assert "14 files in 2 tables" in str(both) and "14 files in 2 tables" in page
     assert "<dt>files</dt><dd>7</dd>" in page and "<dt>never encrypted</dt><dd>2 more</dd>" in page
