@@ -66,7 +66,7 @@ def with_jars(builder: SparkSession.Builder) -> dict[str, Any]:
     spark = builder.getOrCreate()
     told = {
         "SQL": mistake(lambda: spark.sql("SHOW NAMESPACES IN lake").collect()),
-        "Python": mistake(lambda: verify_table(spark, "lake.db.t")),
+        "Python": mistake(lambda: configure_spark(spark, "other", type="hadoop", warehouse="lake")),
     }
     spark.stop()
     return told

@@ -68,7 +68,7 @@ def test_what_works(told: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("mistake", "kind", "problem", "remedy"),
     [
-        ("wrong key id", "KeyNotFoundError", "'slaes'", r"create.*\bslaes"),
+        ("wrong key id", "KeyNotFoundError", "'slaes'", r"Check encryption\.key-id"),
         (
             *("misspelt table property", "ConfigurationError"),
             *("encryption.keyid", r"Did you mean encryption\.key-id\?"),
@@ -106,7 +106,7 @@ def test_the_wrong_jar(other: Build, tmp_path: Path) -> None:
 
 
 def test_no_jar(tmp_path: Path) -> None:
-    """SQL cannot say it: Spark itself does not find the catalog's class."""
+    """SQL cannot say what to do: Spark itself does not find the catalog's class."""
     seen = with_jars(tmp_path, *ICEBERG)
     remedy = re.escape(f"--packages {BUILT.coordinate}")
     says_what_to_do(seen["Python"], "JarMissingError", "the iceberg-crypto jar is not", remedy)
