@@ -98,8 +98,9 @@ def verify(
     wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     names = [catalog or "lake"] if folder else _catalogs(targets)
+    also = [catalog] if catalog and catalog not in names else []
     needed = [catalog] if catalog else [] if folder else _sure_catalogs(targets)
-    with _shared.errors_told(), _session.session(names, needed=needed) as spark:
+    with _shared.errors_told(), _session.session(names, also, needed) as spark:
         report = _verify(spark, targets, folder, options)
         if sign_with is not None:
             report = report.sign(
