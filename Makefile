@@ -122,7 +122,7 @@ matrix: setup-test #+ Run tests on older Sparks, other Pythons and Javas, and in
 	$(call in_turn,$(PARTS))
 
 # What differs by the version of Spark: SQL, its servers and clusters, and what starts it.
-SPARK_TESTS := tests/catalog/tables tests/catalog/refusals tests/unit/test_connect.py tests/test_demo.py \
+SPARK_TESTS := tests/catalog/tables tests/catalog/refusals tests/journeys tests/unit/test_connect.py tests/test_demo.py \
     tests/test_examples.py::test_quickstart tests/catalog/orc/test_orc_columns.py tests/catalog/interop/test_kryo.py \
     $(addprefix tests/catalog/parquet/test_,columns.py delta.py hudi.py) \
     $(addprefix tests/catalog/proof/test_,clients.py cluster.py spark_home.py spark_plaintext.py)
@@ -152,7 +152,7 @@ $(JAVAS:%=java-%): java-%: setup-test
 	    export JAVA_HOME=$$home; $(on_java); $(VENV)/bin/pytest $(JAVA_TESTS) $(POOL) $(ARGS)
 
 as_root = @[[ $$(id -u) == 0 ]] && command -v debootstrap > /dev/null || { $(call left_out,it needs root and debootstrap); };
-# README and the tutorial, pasted block by block; then the demo and all tests, with Debian 13's Java and Python.
+# README and the tutorials, pasted block by block; then the demo and all tests, with Debian 13's Java and Python.
 newcomer:
 	$(as_root) dev/newcomer.sh
 debian:
@@ -163,11 +163,12 @@ DRAWN := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 nightly soak: export ICEBERG_CRYPTO_SEED := $(DRAWN)
 
 .PHONY: nightly-tools
-nightly-tools: setup-test #+ Install what only `make nightly` needs: Flink, older Sparks, Chromium, PostgreSQL, Azurite, Rustberg, zsh, fish
+nightly-tools: setup-test #+ Install what only `make nightly` needs: Flink, older Sparks, Chromium, PostgreSQL, Azurite, Prometheus, Rustberg, zsh, fish
 	@dev/tools.sh "$(PYTHON)" nightly
 	@dev/flink.sh $(VENV)/bin/python $(FLINK)
 	@dev/azurite.sh
 	@dev/go-server.sh gcs
+	@dev/prometheus.sh
 	@dev/rustberg.sh
 	$(call ready,jvm/build/.nightTestJars $(JARS) jvm/build/.olderTestJars $(SPARKS:%=.venv-%/.test))
 

@@ -23,7 +23,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(\]\()(?!\w+:)([^)#\s]+)((?:#[^)\s]*)?\))")
 FENCE = re.compile(r"^(```.*?^```)$", re.DOTALL | re.MULTILINE)
-LANGUAGES = {".java": "java", ".json": "json", ".py": "python", ".sql": "sql"}
+LANGUAGES = {".java": "java", ".json": "json", ".py": "python", ".sql": "sql", ".yml": "yaml"}
 FIRST, FOLDERS = "README.md", {"examples": "docs/examples.md"}
 
 

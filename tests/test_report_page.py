@@ -13,13 +13,13 @@ from harness.browser import chromium, theme_is
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from pyspark_iceberg_crypto import TablesReport, VerifyReport
+from pyspark_iceberg_crypto import VerifyReport, VerifyTablesReport
 
 pytestmark = pytest.mark.nightly
 
 REPORT = VerifyReport.of(evidence_json())
 LONG = "lake.a_very_long_name_of_a_namespace." + "orders_of_customers_by_region_" * 4
-MANY = TablesReport(
+MANY = VerifyTablesReport(
     "lake",
     [
         REPORT,
@@ -32,7 +32,9 @@ MANY = TablesReport(
     [{"table": LONG, "problem": "p", "hint": "h"}],
     left_out=[{"table": LONG, "encrypted": False}],
 )
-BOTH = TablesReport("lake.db", [REPORT, REPORT], [{"table": "t", "problem": "p", "hint": "h"}])
+BOTH = VerifyTablesReport(
+    "lake.db", [REPORT, REPORT], [{"table": "t", "problem": "p", "hint": "h"}]
+)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ Javadoc is left to `make docs`: Gradle takes most of a minute for it.
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -116,5 +117,8 @@ def test_the_references_are_whole(site: Path) -> None:
     python = (site / "reference" / "python.html").read_text()
     assert 'id="pyspark_iceberg_crypto.verify_table"' in python
     assert "Raises:" in python
+    plain = re.sub("<[^>]+>", "", python)
+    assert "verify_table(\n    spark: SparkSession,\n    table: str,\n" in plain, "formatted"
+    assert "The name of the environment variable that holds the token." in plain, "Vault's setting"
     first = (site / "index.html").read_text()
     assert "images/keys.svg" in first and "docs/images" not in first

@@ -98,7 +98,7 @@ def test_the_wheel_holds_package_jar_and_types(built: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    assert {JAR, "pyspark_iceberg_crypto/py.typed", "pyspark_iceberg_crypto/__init__.pyi"} <= names
+    assert {JAR, "pyspark_iceberg_crypto/py.typed"} <= names
     assert "pyspark_iceberg_crypto/jvm/log4j2-quiet.properties" in names
     assert "pyspark_iceberg_crypto/schemas/verify-report-1.json" in names
     assert {

@@ -64,6 +64,6 @@ def doctor(
 def _examine(catalog: str, key_ids: tuple[str, ...], tables: str | None) -> DoctorReport:
     try:
         with _session.session(catalog) as spark:
-            return diagnose(spark, catalog, key_ids, tables)
+            return diagnose(spark, catalog, key_ids=key_ids, tables=tables)
     except (_session.SparkNotStartedError, JarMissingError) as error:
         return not_started(catalog, error)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pyspark_iceberg_crypto.cli import _help, _session, _shared
 from pyspark_iceberg_crypto.errors import TamperedError
-from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._layout import hinted
 from pyspark_iceberg_crypto.reports._text import advice, visible
@@ -80,7 +80,7 @@ def _not_genuine(error: TamperedError, output: str) -> NoReturn:
     sys.exit(_shared.PROBLEM)
 
 
-def _show(found: VerifyReport | TablesReport, output: str) -> None:
+def _show(found: VerifyReport | VerifyTablesReport, output: str) -> None:
     signature = found.signature or {}
     if output == "json":
         told = {name: signature.get(name) for name in ("key_id", "algorithm", "signed_at")}

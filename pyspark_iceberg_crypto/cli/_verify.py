@@ -21,7 +21,7 @@ from pyspark_iceberg_crypto.errors import (
     IcebergCryptoError,
     TableNotFoundError,
 )
-from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.verbs.keys import encryption_keys
@@ -105,8 +105,9 @@ def verify(
     wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     names = [catalog or "lake"] if folder else _catalogs(targets)
+    also = [catalog] if catalog and catalog not in names else []
     needed = [catalog] if catalog else [] if folder else _sure_catalogs(targets)
-    with _shared.errors_told(), _session.session(names, needed=needed) as spark:
+    with _shared.errors_told(), _session.session(names, also, needed) as spark:
         report = _verify(spark, targets, folder, options)
         if sign_with is not None:
             report = report.sign(
@@ -125,7 +126,7 @@ def verify(
 
 def _verify(
     spark: SparkSession, targets: tuple[str, ...], folder: bool, options: dict[str, Any]
-) -> VerifyReport | TablesReport:
+) -> VerifyReport | VerifyTablesReport:
     if folder:
         _refuse_for_a_folder(options)
     names = options.pop("except_tables")
@@ -134,12 +135,12 @@ def _verify(
             _require_many(spark, targets[0])
         return _one(spark, targets[0], folder, options, names)
     excepted = _excepted(spark, targets, names)
-    found = TablesReport(", ".join(targets), [], [], [])
+    found = VerifyTablesReport(", ".join(targets), [], [], [])
     for target in targets:
         try:
             its_own = _resumed_in_its_own(target, options)
             report = _one(spark, target, folder, its_own, excepted.get(target, ()))
-            if isinstance(report, TablesReport):
+            if isinstance(report, VerifyTablesReport):
                 found.reports.extend(report.reports)
                 found.not_checked.extend(report.not_checked)
                 found.views.extend(report.views)
@@ -210,7 +211,7 @@ def _one(
     folder: bool,
     options: dict[str, Any],
     excepted: Sequence[str] = (),
-) -> VerifyReport | TablesReport:
+) -> VerifyReport | VerifyTablesReport:
     """Verify a target.
 
     Args:
@@ -269,7 +270,7 @@ def _with_keys(spark: SparkSession, report: VerifyReport) -> VerifyReport:
         return report
 
 
-def _with_all_keys(spark: SparkSession, found: TablesReport) -> TablesReport:
+def _with_all_keys(spark: SparkSession, found: VerifyTablesReport) -> VerifyTablesReport:
     return replace(found, reports=[_with_keys(spark, report) for report in found.reports])
 
 
@@ -300,7 +301,7 @@ def _sure_catalogs(targets: tuple[str, ...]) -> list[str]:
 
 
 def _first_catalog(
-    targets: tuple[str, ...], folder: bool, report: VerifyReport | TablesReport
+    targets: tuple[str, ...], folder: bool, report: VerifyReport | VerifyTablesReport
 ) -> str:
     """Return the catalog of the first target, as it was found to be."""
     if folder:

@@ -27,12 +27,12 @@ class Status(str, Enum):
 
 
 @dataclass(frozen=True)
-class Step:
-    """One step of the examination.
+class DoctorStep:
+    """One step from a session to its master keys.
 
     Attributes:
-        name: what was looked at.
-        status: how it went.
+        name: what was checked.
+        status: how it went: "ok", "warning", "failed" or "not reached".
         detail: what was found, or what is wrong.
         hint: how to fix it; empty when there is nothing to fix.
         key_id: the master key that was tried; None where it is not about one key.
@@ -56,7 +56,7 @@ class DoctorReport(Report):
     """
 
     catalog: str
-    steps: list[Step]
+    steps: list[DoctorStep]
     tables: DoctorTablesReport | None = None
 
     @property
@@ -126,5 +126,5 @@ def _verdict(found: DoctorReport) -> Text:
     return Text(f"✓ {found.catalog} can use {names}", "bold green")
 
 
-def _place(step: Step) -> str:
+def _place(step: DoctorStep) -> str:
     return f"{step.name} of {step.key_id!r}" if step.key_id else step.name

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto.doctor._report import DoctorReport, Status, Step
+from pyspark_iceberg_crypto.doctor._report import DoctorReport, DoctorStep, Status
 from pyspark_iceberg_crypto.doctor._tables import diagnose_tables
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
@@ -72,21 +72,23 @@ ASKED = (NETWORK, LOGIN, PERMISSION, KEY)  # these need an answer of the KMS, or
 def diagnose(
     spark: SparkSession,
     catalog: str = "lake",
+    *,
     key_ids: Iterable[str] = (),
     tables: str | Iterable[str] | None = None,
     progress: bool | None = None,
 ) -> DoctorReport:
-    """Examine the way from a session to its KMS. What is wrong is in the result, not raised.
+    """Check each step from a session to its master keys. What is wrong is in the report, not raised.
 
     Nothing is written: each key wraps and unwraps a random trial key, past the cache. No table is needed.
 
     Args:
         spark: a session with the catalog.
         catalog: the catalog's name.
-        key_ids: the master keys to try; without any, the one that the catalog gives to new tables, if it
-            gives one, and then some of those of the tables that are examined.
-        tables: also examine tables, see `diagnose_tables`: "*" for all of the catalog, or names of
-            namespaces and tables.
+        key_ids: the master keys to try. Without any: the one that the catalog gives to new tables or, with `tables`,
+            up to ten that these tables name.
+        tables: also examine tables: "*" for all of the catalog, or names of namespaces ("lake.db") and tables
+            ("lake.db.t"). A table costs a load of its metadata and the first bytes of one manifest list; its data
+            files are not read.
         progress: whether to show on stderr how many tables were examined; None: in a terminal and in a
             notebook.
 
@@ -98,7 +100,7 @@ def diagnose(
     asked = list(dict.fromkeys(key_ids))
     if tables is None:
         return DoctorReport(catalog, list(_steps(spark, catalog, asked)))
-    examined = diagnose_tables(spark, catalog if tables == "*" else tables, progress)
+    examined = diagnose_tables(spark, catalog if tables == "*" else tables, progress=progress)
     asked = asked or examined.key_ids[:TRIED_OF_TABLES]
     return DoctorReport(catalog, list(_steps(spark, catalog, asked)), examined)
 
@@ -108,8 +110,8 @@ def not_started(catalog: str, error: IcebergCryptoError) -> DoctorReport:
     return DoctorReport(catalog, [_failed(JAVA, error), *_not_reached((*BEFORE_KMS[1:], *CHAIN))])
 
 
-def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[Step]:
-    yield Step(JAVA, Status.OK, f"Java {_jvm.java_version(spark)}, Spark {spark.version}")
+def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[DoctorStep]:
+    yield DoctorStep(JAVA, Status.OK, f"Java {_jvm.java_version(spark)}, Spark {spark.version}")
     settings = _jvm.session_settings(spark)
     properties = _jvm.catalog_properties(spark, catalog)
     try:
@@ -132,11 +134,11 @@ def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[St
             yield from _not_reached((CACHE, *CHAIN))
             return
         # A KMS that is asked when the catalog is loaded, as a keystore is.
-        yield Step(CATALOG, Status.OK, catalog)
+        yield DoctorStep(CATALOG, Status.OK, catalog)
         yield _cache(properties)
         yield from _chain(error, None)
         return
-    yield Step(CATALOG, Status.OK, f"{catalog}, with master keys in {metrics.kms}")
+    yield DoctorStep(CATALOG, Status.OK, f"{catalog}, with master keys in {metrics.kms}")
     yield _cache(properties)
 
     for key_id in key_ids:
@@ -144,7 +146,7 @@ def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[St
     if not key_ids:
         for name in CHAIN:
             told = ("no key was named", "name one: --key-id sales") if name == KEY else ("", "")
-            yield Step(name, Status.NOT_REACHED, *told)
+            yield DoctorStep(name, Status.NOT_REACHED, *told)
 
 
 def _load(spark: SparkSession, catalog: str) -> KmsMetrics:
@@ -159,7 +161,7 @@ def _load(spark: SparkSession, catalog: str) -> KmsMetrics:
         ) from error
 
 
-def _try(spark: SparkSession, catalog: str, key_id: str) -> Iterator[Step]:
+def _try(spark: SparkSession, catalog: str, key_id: str) -> Iterator[DoctorStep]:
     """Have one key wrap and unwrap."""
     before = kms_metrics(spark, catalog)
     try:
@@ -172,14 +174,14 @@ def _try(spark: SparkSession, catalog: str, key_id: str) -> Iterator[Step]:
         return
     after = kms_metrics(spark, catalog)
     for name in CHAIN[:-1]:
-        yield Step(name, Status.OK, key_id=key_id)
+        yield DoctorStep(name, Status.OK, key_id=key_id)
     took = (
         f"wrapped in {after.wrap_ms - before.wrap_ms:.0f} ms, "
         f"unwrapped in {after.unwrap_ms - before.unwrap_ms:.0f} ms"
     )
     retries = after.retries - before.retries
     if retries:
-        yield Step(
+        yield DoctorStep(
             ROUND_TRIP,
             Status.WARNING,
             f"{took}, after {plural(retries, 'failed attempt')}",
@@ -187,10 +189,10 @@ def _try(spark: SparkSession, catalog: str, key_id: str) -> Iterator[Step]:
             key_id,
         )
     else:
-        yield Step(ROUND_TRIP, Status.OK, took, key_id=key_id)
+        yield DoctorStep(ROUND_TRIP, Status.OK, took, key_id=key_id)
 
 
-def _jars(spark: SparkSession, kms_type: str) -> Step:
+def _jars(spark: SparkSession, kms_type: str) -> DoctorStep:
     """Look for our jar, Iceberg's, and what the KMS type needs.
 
     Raises:
@@ -208,10 +210,12 @@ def _jars(spark: SparkSession, kms_type: str) -> Step:
                 f"start Spark with --packages {packages}; configure_spark adds it by itself",
             )
         found.append(library)
-    return Step(JARS, Status.OK, ", ".join(found))
+    return DoctorStep(JARS, Status.OK, ", ".join(found))
 
 
-def _environment(spark: SparkSession, settings: dict[str, str], properties: dict[str, str]) -> Step:
+def _environment(
+    spark: SparkSession, settings: dict[str, str], properties: dict[str, str]
+) -> DoctorStep:
     """Look for secrets that Spark itself would pass on or show."""
     found, hints = [], []
     if _jvm.environment(spark, TRAVELLING_SECRET) is not None:
@@ -231,13 +235,13 @@ def _environment(spark: SparkSession, settings: dict[str, str], properties: dict
                     f"set {variable} in the environment of each executor's host, or use a file"
                 )
     if found:
-        return Step(ENVIRONMENT, Status.WARNING, "; ".join(found), "; ".join(hints))
-    return Step(ENVIRONMENT, Status.OK, "holds no secret that Spark would pass on")
+        return DoctorStep(ENVIRONMENT, Status.WARNING, "; ".join(found), "; ".join(hints))
+    return DoctorStep(ENVIRONMENT, Status.OK, "holds no secret that Spark would pass on")
 
 
 def _columns(
     spark: SparkSession, settings: dict[str, str], name: str, operation: str, extension: str
-) -> Iterator[Step]:
+) -> Iterator[DoctorStep]:
     """Look at the keys of Spark's own Parquet or ORC files, and have each wrap and unwrap."""
     try:
         found = _jvm.run(spark, operation)
@@ -262,17 +266,17 @@ def _columns(
         problem = f"{IGNORE_CORRUPT}=true: Spark silently skips files that were changed or may not be read"
         warnings.append({"problem": problem, "hint": "leave it out"})
     for warning in warnings:
-        yield Step(name, Status.WARNING, warning["problem"], warning["hint"])
+        yield DoctorStep(name, Status.WARNING, warning["problem"], warning["hint"])
     if not warnings:
         keys = ", ".join(found["keys"])
-        yield Step(name, Status.OK, keys or "none is named: files can be read")
+        yield DoctorStep(name, Status.OK, keys or "none is named: files can be read")
 
 
-def _disks(settings: dict[str, str]) -> Step:
+def _disks(settings: dict[str, str]) -> DoctorStep:
     """Return whether Spark encrypts what it writes to local disks."""
     if _is_on(settings, DISK_ENCRYPTION):
-        return Step(DISKS, Status.OK, "Spark encrypts its shuffle, spill and cache files")
-    return Step(
+        return DoctorStep(DISKS, Status.OK, "Spark encrypts its shuffle, spill and cache files")
+    return DoctorStep(
         DISKS,
         Status.WARNING,
         f"rows of encrypted tables, and keys while some of Iceberg's procedures run, are in plaintext in the files "
@@ -281,20 +285,22 @@ def _disks(settings: dict[str, str]) -> Step:
     )
 
 
-def _wire(settings: dict[str, str]) -> Step:
+def _wire(settings: dict[str, str]) -> DoctorStep:
     """Return whether Spark encrypts what its processes send each other."""
     if re.fullmatch(r"local(\[[^]]*])?", settings.get("spark.master", "local")):
-        return Step(WIRE, Status.OK, "the driver is the only process")
+        return DoctorStep(WIRE, Status.OK, "the driver is the only process")
     authenticates = _is_on(settings, "spark.authenticate")
     asked = [name for name in BY_AUTHENTICATION if _is_on(settings, name)]
     if _is_on(settings, "spark.ssl.rpc.enabled") or (authenticates and asked):
-        return Step(WIRE, Status.OK, "Spark encrypts what driver and executors send each other")
+        return DoctorStep(
+            WIRE, Status.OK, "Spark encrypts what driver and executors send each other"
+        )
     why = (
         f"{asked[0]} has no effect without spark.authenticate=true"
         if asked
         else f"{BY_AUTHENTICATION[0]}=false"
     )
-    return Step(
+    return DoctorStep(
         WIRE,
         Status.WARNING,
         f"rows and data keys travel between driver and executors in plaintext ({why})",
@@ -307,26 +313,26 @@ def _is_on(settings: dict[str, str], name: str) -> bool:
     return settings.get(name, "false").strip().lower() == "true"
 
 
-def _cache(properties: dict[str, str]) -> Step:
+def _cache(properties: dict[str, str]) -> DoctorStep:
     ttl = int(properties.get(CACHE_TTL, CACHE_TTL_DEFAULT))
     if ttl == 0:
-        return Step(
+        return DoctorStep(
             CACHE,
             Status.WARNING,
             f"off ({CACHE_TTL}=0): every load of a table asks the KMS, and none works while it is down",
             "leave the property out: keys then stay in memory for an hour",
         )
-    return Step(CACHE, Status.OK, f"keys stay in memory for {ttl / 60_000:g} min")
+    return DoctorStep(CACHE, Status.OK, f"keys stay in memory for {ttl / 60_000:g} min")
 
 
-def _chain(error: IcebergCryptoError, key_id: str | None) -> Iterator[Step]:
+def _chain(error: IcebergCryptoError, key_id: str | None) -> Iterator[DoctorStep]:
     """Go through the steps of a key, of which one failed."""
     at = CHAIN.index(_step_of(error))
     for number, name in enumerate(CHAIN):
         if number == at:
             yield _failed(name, error, key_id)
         else:
-            yield Step(name, Status.OK if number < at else Status.NOT_REACHED, key_id=key_id)
+            yield DoctorStep(name, Status.OK if number < at else Status.NOT_REACHED, key_id=key_id)
 
 
 def _step_of(error: IcebergCryptoError) -> str:
@@ -345,9 +351,9 @@ def _step_of(error: IcebergCryptoError) -> str:
             return ROUND_TRIP
 
 
-def _failed(name: str, error: IcebergCryptoError, key_id: str | None = None) -> Step:
-    return Step(name, Status.FAILED, error.message, error.hint, key_id)
+def _failed(name: str, error: IcebergCryptoError, key_id: str | None = None) -> DoctorStep:
+    return DoctorStep(name, Status.FAILED, error.message, error.hint, key_id)
 
 
-def _not_reached(names: Sequence[str]) -> list[Step]:
-    return [Step(name, Status.NOT_REACHED) for name in names]
+def _not_reached(names: Sequence[str]) -> list[DoctorStep]:
+    return [DoctorStep(name, Status.NOT_REACHED) for name in names]

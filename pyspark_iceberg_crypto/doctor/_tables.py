@@ -58,7 +58,7 @@ class DoctorTablesReport(Report):
 
 
 def diagnose_tables(
-    spark: SparkSession, names: str | Iterable[str], progress: bool | None = None
+    spark: SparkSession, names: str | Iterable[str], *, progress: bool | None = None
 ) -> DoctorTablesReport:
     """Look at tables for what needs repair. What is wrong is in the result, not raised.
 

@@ -67,7 +67,7 @@ class Evidence(_terminal.Shown):
 
 
 @dataclass(frozen=True)
-class TablesReport(Evidence):
+class VerifyTablesReport(Evidence):
     """What was found on checking several tables.
 
     Attributes:
@@ -89,7 +89,9 @@ class TablesReport(Evidence):
     _checked: CheckedSignature | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
-    def of(cls, found: Mapping[str, Any], kind: type[TableReport] = TableReport) -> TablesReport:
+    def of(
+        cls, found: Mapping[str, Any], kind: type[TableReport] = TableReport
+    ) -> VerifyTablesReport:
         """Make one of its own JSON.
 
         Raises:
@@ -164,7 +166,7 @@ class TablesReport(Evidence):
 
 
 @_terminal.layout.register
-def _tables(found: TablesReport) -> RenderableType:
+def _tables(found: VerifyTablesReport) -> RenderableType:
     """Lay out one line for each table, details of those with problems, and the verdict on all."""
     rows = []
     for report in found.reports:
@@ -198,7 +200,7 @@ def _tables(found: TablesReport) -> RenderableType:
     return Group(table, *_details(found), verdict, Indented(scope))
 
 
-def _details(found: TablesReport) -> Iterator[RenderableType]:
+def _details(found: VerifyTablesReport) -> Iterator[RenderableType]:
     for report in found.reports:
         if not report.ok or report.plaintext_metadata:
             yield Text(visible(report.table), "bold underline")

@@ -10,10 +10,10 @@ from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED, TableRe
 from pyspark_iceberg_crypto.reports._text import listed, plural
 
 if TYPE_CHECKING:
-    from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+    from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 
 
-def verdict(found: TablesReport) -> str:
+def verdict(found: VerifyTablesReport) -> str:
     """Say in one line what was found, and of which tables and files."""
     left = len(found.left_out)
     said = _good(found) if found.ok else _bad(found)
@@ -25,7 +25,7 @@ def verdict(found: TablesReport) -> str:
     return said + (f"; {plural(left, 'table')} {were} left out and not verified" if left else "")
 
 
-def _bad(found: TablesReport) -> str:
+def _bad(found: VerifyTablesReport) -> str:
     tables = len(found.reports) + len(found.not_checked)
     if not tables:
         verified = "verified" if found.left_out else "found"
@@ -45,7 +45,7 @@ def _bad(found: TablesReport) -> str:
     return f"Of {plural(tables, thing)} of {found.target}, {listed(told)}"
 
 
-def _good(found: TablesReport) -> str:
+def _good(found: VerifyTablesReport) -> str:
     number = sum(map(_words.file_count, found.reports))
     one = len(found.reports) == 1
     thing = "folder" if _are_folders(found) else "table"
@@ -58,18 +58,18 @@ def _good(found: TablesReport) -> str:
     return f"{_words.all_files(number)} in {where} {'is' if number == 1 else 'are'} {state}"
 
 
-def _rest(found: TablesReport) -> list[str]:
+def _rest(found: VerifyTablesReport) -> list[str]:
     """Say what was not checked on purpose."""
     files = sum(one.left_out_files for one in found.reports)
     others = any(map(_words.other_snapshots, found.reports))
     return [*([plural(files, "file")] if files else []), *(["other snapshots"] if others else [])]
 
 
-def _are_folders(found: TablesReport) -> bool:
+def _are_folders(found: VerifyTablesReport) -> bool:
     return bool(found.reports) and all(one.folder is not None for one in found.reports)
 
 
-def _snapshots(found: TablesReport) -> str:
+def _snapshots(found: VerifyTablesReport) -> str:
     """Say which files of the tables were looked at, if it is the same of all."""
     if _are_folders(found) or len({one.all_snapshots for one in found.reports}) > 1:
         return ""
@@ -80,7 +80,7 @@ def _snapshots(found: TablesReport) -> str:
     return "the current snapshots, branches and tags of " if named else "the current snapshots of "
 
 
-def scope(found: TablesReport) -> str:
+def scope(found: VerifyTablesReport) -> str:
     """Say how much was looked at, how deep, and what of each table."""
     files = sum(_words.file_count(report) for report in found.reports)
     parts = [
@@ -95,7 +95,7 @@ def scope(found: TablesReport) -> str:
 
 
 def _each(
-    found: TablesReport, said: str, what: Callable[[TableReport], str | None]
+    found: VerifyTablesReport, said: str, what: Callable[[TableReport], str | None]
 ) -> Iterator[str]:
     """Say what holds of the tables: one thing, as a rule."""
     for told in dict.fromkeys(map(what, found.reports)):

@@ -188,14 +188,14 @@ def _context_is_stopped(spark: SparkSession) -> bool:
 
 
 def require_jars(spark: SparkSession | None = None) -> None:
-    """Check that the running JVM has our jar and Iceberg's, and that ours is for this Spark.
+    """Check that the running JVM has our jar and Iceberg's, and that ours is for this Spark and this package.
 
     Args:
         spark: a session, or None for the JVM of a process that has no session yet.
 
     Raises:
         JarMissingError: one of them is not on the class path.
-        ConfigurationError: our jar is for another Spark, or there are two.
+        ConfigurationError: our jar is for another Spark, or of another version, or there are two.
     """
     if spark is None:
         SparkContext._ensure_initialized()
@@ -204,6 +204,12 @@ def require_jars(spark: SparkSession | None = None) -> None:
     _find_class(jvm, ICEBERG_CLASS)
     with typed_errors():
         ours.checkArtifact()
+    version = str(ours.version())
+    if version not in (artifacts.VERSION, "unknown"):  # classes that are in no jar
+        raise errors.ConfigurationError(
+            f"the jar is of iceberg-crypto {version}, and this Python package is {artifacts.VERSION}",
+            f"start Spark with --packages {artifacts.hint()}, or install pyspark-iceberg-crypto=={version}",
+        )
 
 
 def _find_class(jvm: Any, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.reports._words import CheckedSignature
 from pyspark_iceberg_crypto.verbs.verify import VerifyReport
@@ -20,7 +20,7 @@ MOST_BYTES = 64 * 1024 * 1024  # a report on 500 tables with a thousand problems
 
 def check_report(
     spark: SparkSession, catalog: str, file: str | Path, key_id: str | None = None
-) -> VerifyReport | TablesReport:
+) -> VerifyReport | VerifyTablesReport:
     """Check that a report is as it was signed, and read it.
 
     A genuine report may still show problems: see its ``ok``.
@@ -70,10 +70,12 @@ def _parsed(text: str, file: str | Path) -> dict[str, Any]:
     return found
 
 
-def _report(found: dict[str, Any], file: str | Path) -> VerifyReport | TablesReport:
+def _report(found: dict[str, Any], file: str | Path) -> VerifyReport | VerifyTablesReport:
     try:
         return (
-            TablesReport.of(found, VerifyReport) if "reports" in found else VerifyReport.of(found)
+            VerifyTablesReport.of(found, VerifyReport)
+            if "reports" in found
+            else VerifyReport.of(found)
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _no_report(file) from error

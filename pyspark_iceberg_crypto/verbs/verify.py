@@ -150,8 +150,10 @@ def checked_options(
     """Return the options of a verification as Java takes them.
 
     Raises:
-        ConfigurationError: the sample is not a share of the files.
+        ConfigurationError: the sample is not a share of the files, or the seed is not a whole number.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ConfigurationError(f"seed={seed!r} is not a whole number", "give one, such as 7")
     if isinstance(sample, bool) or not isinstance(sample, (int, float)):
         raise ConfigurationError(f"sample={sample!r} is not a number", "give more than 0, up to 1")
     if sample != sample:  # JSON has no NaN
@@ -163,7 +165,7 @@ def checked_options(
         "deep": bool(deep),
         "all_snapshots": bool(all_snapshots),
         "sample": sample,
-        "seed": int(seed),
+        "seed": seed,
         "strays": bool(strays),
         "resume": resume,
     }

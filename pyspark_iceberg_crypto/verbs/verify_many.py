@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.evidence._evidence import TablesReport
+from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.verbs import _progress
 from pyspark_iceberg_crypto.verbs.verify import VerifyReport, checked_options, local, remote
@@ -26,7 +26,7 @@ def verify_catalog(
     resume: str | None = None,
     except_tables: Sequence[str] = (),
     progress: bool | None = None,
-) -> TablesReport:
+) -> VerifyTablesReport:
     """Check each table of a catalog, or of a namespace and those within it, as `verify_table` does.
 
     If a table cannot be checked, the others still are; the report is then not ok.
@@ -60,7 +60,7 @@ def verify_catalog(
     found = _progress.run(
         spark, name, progress, "verify_catalog", name=name, except_tables=except_tables, **options
     )
-    return TablesReport.of({"target": name, **found}, VerifyReport)
+    return VerifyTablesReport.of({"target": name, **found}, VerifyReport)
 
 
 def verify_folder(

@@ -20,9 +20,9 @@ from pyspark_iceberg_crypto import (
     KeyNotFoundError,
     KmsUnavailableError,
     TableNotFoundError,
-    TablesReport,
     TamperedError,
     VerifyReport,
+    VerifyTablesReport,
     cli,
     report_schema,
 )
@@ -42,16 +42,21 @@ SIGNED = VerifyReport.of(evidence_json(signature=SIGNATURE))
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run the command; `answers` are verify_table's by table, `checked` is check_report's.
 
-    The result has what was verified (`asked`), listed (`selected`) and looked for (`namespaces`).
+    The result has what was verified (`asked`), listed (`selected`) and looked for (`namespaces`), and of which catalogs
+    the session is (`catalogs`).
     """
     spark: SparkDouble
+    catalogs: list[str]
 
     @contextmanager
-    def session(*_: Any, **__: Any) -> Iterator[SparkDouble]:
+    def session(named: Any, also: Any = (), *_: Any, **__: Any) -> Iterator[SparkDouble]:
+        catalogs.extend([named] if isinstance(named, str) else named)
+        catalogs.extend(also)
         yield spark
 
     def invoke(*arguments: str, answers: Any = None, checked: Any = None, rows: Any = ()) -> Result:
-        nonlocal spark
+        nonlocal spark, catalogs
+        catalogs = []
         spark = SparkDouble(
             "lake.db", "lake.a.b", lake="EncryptedSparkCatalog", db="of --catalog-conf"
         )
@@ -79,7 +84,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                     {"table": one, "encrypted": False} for one in options.get("except_tables") or ()
                 ]
                 reports = [VerifyReport.of(one) for one in found]
-                return TablesReport(table, reports, [], ["lake.v"], left)
+                return VerifyTablesReport(table, reports, [], ["lake.v"], left)
             return VerifyReport.of({**found, "table": table})
 
         asked: list[Any] = []
@@ -115,6 +120,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         result.asked = asked  # type: ignore[attr-defined]
         result.selected = selected  # type: ignore[attr-defined]
         result.namespaces = spark.asked  # type: ignore[attr-defined]
+        result.catalogs = catalogs  # type: ignore[attr-defined]
         return result
 
     return invoke
@@ -138,6 +144,16 @@ def test_files_are_written(run: Callable[..., Result], tmp_path: Path) -> None:
     found = json.loads(document.read_text())
     assert found["signature"] == SIGNATURE and found["ok"]
     assert "Signature not checked" in page.read_text()
+
+
+@pytest.mark.parametrize("catalog", ["lake", "reports"])
+def test_a_report_may_be_signed_in_another_catalog(
+    run: Callable[..., Result], catalog: str
+) -> None:
+    arguments = ("verify", "lake.db.t", "--sign-with", "k1", "--catalog", catalog)
+    result: Any = run(*arguments, answers={"lake.db.t": verify_json()})
+    assert result.exit_code == 0, result.stderr
+    assert result.catalogs == list(dict.fromkeys(["lake", catalog]))
 
 
 def test_lines_stay_whole_where_there_is_no_terminal(run: Callable[..., Result]) -> None:

@@ -12,7 +12,7 @@ import click
 import pytest
 from doubles.in_process import evidence_json, verify_json
 
-from pyspark_iceberg_crypto import TablesReport, VerifyReport, cli
+from pyspark_iceberg_crypto import VerifyReport, VerifyTablesReport, cli
 from pyspark_iceberg_crypto.cli import _advice, _shared
 from pyspark_iceberg_crypto.doctor import DoctorReport, DoctorTablesReport
 from pyspark_iceberg_crypto.doctor._report import Status, Step
@@ -55,7 +55,7 @@ def show() -> None:
     tables = DoctorTablesReport(40, 39, 1, {"no kek": 1}, [finding], [])
     for shown in (
         report,
-        TablesReport("lake", [report, VerifyReport.of(verify_json(table=TABLE))], left),
+        VerifyTablesReport("lake", [report, VerifyReport.of(verify_json(table=TABLE))], left),
         DoctorReport("lake", [Step("jars", Status.OK, FILE), step], tables),
         RepairReport(TABLE, False, [finding]),
         keys_of(keys),

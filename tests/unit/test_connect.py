@@ -295,4 +295,6 @@ def test_wrong_arguments_are_refused_before_the_server_is_asked() -> None:
         verify_catalog(spark, "lake", except_tables="lake.db.t")
     with pytest.raises(ConfigurationError):
         verify_table(spark, "")
+    with pytest.raises(ConfigurationError, match="'seven' is not a whole number"):
+        verify_table(spark, "lake.db.t", seed="seven")  # type: ignore[arg-type]
     assert spark.asked == []

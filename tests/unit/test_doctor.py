@@ -102,7 +102,7 @@ def statuses(found: DoctorReport, key_id: str | None = "k1") -> dict[str, str]:
     return {s.name: s.status.value for s in found.steps if s.key_id in (None, key_id)}
 
 
-def step(found: DoctorReport, name: str) -> doctor.Step:
+def step(found: DoctorReport, name: str) -> doctor.DoctorStep:
     (one,) = [step for step in found.steps if step.name == name]
     return one
 

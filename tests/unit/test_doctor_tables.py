@@ -14,7 +14,7 @@ from pyspark_iceberg_crypto import ConfigurationError, TableFinding, cli
 from pyspark_iceberg_crypto.cli import _session
 from pyspark_iceberg_crypto.doctor import DoctorReport, DoctorTablesReport, diagnose_tables
 from pyspark_iceberg_crypto.doctor import _session as doctor
-from pyspark_iceberg_crypto.doctor._report import Status, Step
+from pyspark_iceberg_crypto.doctor._report import DoctorStep, Status
 from pyspark_iceberg_crypto.jvm import _jvm
 
 KINDS = ("plaintext", "key id removed", "no kek", "unauthenticated", "unchecked")  # the worst first
@@ -123,9 +123,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tables: Tables) -> Callable[..., Result
 
     tried: list[list[str]] = []
 
-    def steps(_: Any, catalog: str, key_ids: list[str]) -> Iterator[Step]:
+    def steps(_: Any, catalog: str, key_ids: list[str]) -> Iterator[DoctorStep]:
         tried.append(key_ids)
-        yield Step("round trip", Status.OK, key_id="k1")
+        yield DoctorStep("round trip", Status.OK, key_id="k1")
 
     def invoke(*arguments: str) -> Result:
         monkeypatch.setattr(_session, "session", session)
@@ -156,7 +156,7 @@ def test_the_tables_keys_are_tried(run: Callable[..., Result], tables: Tables) -
 
 
 def test_steps_and_tables_make_the_verdict() -> None:
-    well = [Step("round trip", Status.OK, key_id="k1")]
+    well = [DoctorStep("round trip", Status.OK, key_id="k1")]
     bad = DoctorTablesReport(1, 1, 0, {"no kek": 1}, [TableFinding(**finding("no kek"))], [])
     assert DoctorReport("lake", well).ok
     assert not DoctorReport("lake", well, bad).ok

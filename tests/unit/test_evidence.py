@@ -20,11 +20,11 @@ from pyspark_iceberg_crypto import (
     BadWrappedKeyError,
     ConfigurationError,
     KmsUnavailableError,
-    TablesReport,
     TamperedError,
     VerificationFailedError,
     VerificationIncompleteError,
     VerifyReport,
+    VerifyTablesReport,
     check_report,
     report_schema,
 )
@@ -58,10 +58,10 @@ def unchecked_json() -> dict[str, Any]:
 
 def several(
     *found: dict[str, Any], not_checked: Any = (), left_out: dict[str, bool | None] | None = None
-) -> TablesReport:
+) -> VerifyTablesReport:
     reports = [VerifyReport.of(one) for one in found]
     left = [{"table": table, "encrypted": known} for table, known in (left_out or {}).items()]
-    return TablesReport("lake.db", reports, list(not_checked), [], left)
+    return VerifyTablesReport("lake.db", reports, list(not_checked), [], left)
 
 
 GOOD, BAD, OPEN = verify_json(), evidence_json(), unchecked_json()
@@ -82,7 +82,7 @@ def test_the_schema_is_one() -> None:
         several(GOOD, left_out=LEFT_OUT),
     ],
 )
-def test_reports_are_as_the_schema_says(report: VerifyReport | TablesReport) -> None:
+def test_reports_are_as_the_schema_says(report: VerifyReport | VerifyTablesReport) -> None:
     VALIDATOR.validate(json.loads(report.to_json()))
 
 
@@ -134,7 +134,7 @@ def test_a_report_is_read_from_its_own_json() -> None:
         report = VerifyReport.of(found)
         assert VerifyReport.of(json.loads(report.to_json())) == report
     both = several(GOOD, BAD, not_checked=[NOT_CHECKED], left_out=LEFT_OUT)
-    assert TablesReport.of(json.loads(both.to_json()), VerifyReport) == both
+    assert VerifyTablesReport.of(json.loads(both.to_json()), VerifyReport) == both
 
 
 def test_what_an_older_report_lacks_has_its_default() -> None:
@@ -171,7 +171,7 @@ def test_what_a_later_report_has_more_is_left_out() -> None:
         (several(BAD, not_checked=[NOT_CHECKED]), 1),
     ],
 )
-def test_exit_codes_and_errors(report: VerifyReport | TablesReport, code: int) -> None:
+def test_exit_codes_and_errors(report: VerifyReport | VerifyTablesReport, code: int) -> None:
     assert report.exit_code == code
     assert report.ok == (code == 0)
     if code == 0:
@@ -378,7 +378,7 @@ def test_the_page_has_the_evidence() -> None:
 def test_the_page_says_whether_the_signature_was_checked() -> None:
     """In a line of its own; what was not checked, or is not signed, does not look genuine."""
 
-    def line(report: VerifyReport | TablesReport) -> tuple[str, str]:
+    def line(report: VerifyReport | VerifyTablesReport) -> tuple[str, str]:
         (found,) = re.findall(r'<p class="signature (\w+)">(.*?)</p>', report.to_html(), re.DOTALL)
         return found[0], " ".join(re.sub("<[^>]+>", "", found[1]).split())
 
@@ -569,7 +569,7 @@ def test_one_number_of_files() -> None:
         files = [int(one) for one in re.findall(r'"number">(\d+)</td><td', counted)]
         assert sum(files) == 7 and never.startswith('</th><td class="number">7</td>')
     assert 'never encrypted, not counted</td><td class="number">2</td>' in never
-    both = TablesReport("lake.db", [report, report], [])
+    both = VerifyTablesReport("lake.db", [report, report], [])
     assert "14 files in 2 tables" in str(both)
     assert "<dd>14 files (2.0 MB)." in both.to_html()
     assert 'data-name="files">14</td>' in both.to_html()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from doubles.in_process import evidence_json
 
-from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, TablesReport, Vault, VerifyReport
+from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, Vault, VerifyReport, VerifyTablesReport
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
 from pyspark_iceberg_crypto.jvm import _typed
 from pyspark_iceberg_crypto.kms import _versions
@@ -136,7 +136,7 @@ TARGETS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "Vault's key names": ("key-1", _vault._check_name),
     "addresses": ("https://vault:8200", lambda text: Vault(text, token_env="T")),
     "reports": (REPORT.to_json(), report),
-    "reports on tables": (TablesReport("lake", [REPORT], []).to_json(), report),
+    "reports on tables": (VerifyTablesReport("lake", [REPORT], []).to_json(), report),
     "Azure's addresses": ("https://name.vault.azure.net", AzureKeyVault),
 }
 

@@ -191,6 +191,17 @@ def test_a_missing_jar() -> None:
     assert f"--packages {artifacts.BUILDS[0].coordinate}" in caught.value.hint
 
 
+def test_a_jar_of_another_version() -> None:
+    api = SimpleNamespace(checkArtifact=lambda: None, version=lambda: artifacts.VERSION)
+    jvm = jvm_with(api)
+    spark = SimpleNamespace(SparkCatalog="a class")
+    jvm.org = SimpleNamespace(apache=SimpleNamespace(iceberg=SimpleNamespace(spark=spark)))
+    _jvm.require_jars(Session(jvm))
+    api.version = lambda: "0.0.9"
+    with pytest.raises(errors.ConfigurationError, match="the jar is of iceberg-crypto 0.0.9"):
+        _jvm.require_jars(Session(jvm))
+
+
 def test_a_class_is_there_or_not() -> None:
     there = SimpleNamespace(com=SimpleNamespace(Library="a class"))
     assert _jvm.has_class(Session(there), "com.Library")

@@ -26,7 +26,7 @@ from pyspark_iceberg_crypto import (
 )
 from pyspark_iceberg_crypto.cli import main
 from pyspark_iceberg_crypto.doctor import diagnose
-from pyspark_iceberg_crypto.doctor._session import ORC, Step
+from pyspark_iceberg_crypto.doctor._session import ORC, DoctorStep
 
 MARKER = "sesame-4711"
 KEYS = OrcKeys(
@@ -296,8 +296,8 @@ def test_deep_reads_all_data(own: SparkSession, people: DataFrame, tmp_path: Pat
 
 @pytest.mark.nightly
 def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
-    def steps(of: SparkSession) -> list[Step]:
-        return [step for step in diagnose(of, "enc_jdbc", ["k1"]).steps if step.name == ORC]
+    def steps(of: SparkSession) -> list[DoctorStep]:
+        return [step for step in diagnose(of, "enc_jdbc", key_ids=["k1"]).steps if step.name == ORC]
 
     (step,) = steps(own)
     assert step.status.value == "warning"

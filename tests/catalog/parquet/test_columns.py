@@ -473,12 +473,12 @@ def test_plaintext_is_not_read(
 
 @pytest.mark.nightly
 def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
-    found = diagnose(own, catalog(own), ["k1"])
+    found = diagnose(own, catalog(own), key_ids=["k1"])
     (step,) = [step for step in found.steps if step.name == PARQUET]
     assert (step.status.value, step.detail) == ("ok", "k1, k2, k-128")
-    assert not [s for s in diagnose(spark, "enc_jdbc", ["k1"]).steps if s.name == PARQUET]
+    assert not [s for s in diagnose(spark, "enc_jdbc", key_ids=["k1"]).steps if s.name == PARQUET]
     wrong = session(spark, world, **{"iceberg-crypto.parquet.plaintext-read": "refuse"})
-    found = diagnose(wrong, catalog(wrong), ["k1"])
+    found = diagnose(wrong, catalog(wrong), key_ids=["k1"])
     (step,) = [step for step in found.steps if step.name == PARQUET]
     assert step.status.value == "failed"
     assert "plaintext-reads" in step.hint

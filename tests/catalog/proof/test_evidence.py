@@ -14,10 +14,10 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
     TableNotFoundError,
-    TablesReport,
     TamperedError,
     VerificationFailedError,
     VerifyReport,
+    VerifyTablesReport,
     check_report,
     encryption_keys,
     report_schema,
@@ -79,7 +79,7 @@ def test_targets_of_the_command(hadoop: Lake) -> None:
     namespace = f"{hadoop.catalog}.{hadoop.namespace}"
     options = {"deep": False, "resume": None}
     found = _verify._one(hadoop.spark, f"`{hadoop.catalog}`.`{hadoop.namespace}`", False, options)
-    assert isinstance(found, TablesReport)
+    assert isinstance(found, VerifyTablesReport)
     SCHEMA.validate(found.to_dict())
     (report,) = found.reports
     assert (report.table, report.ok) == (table, True)

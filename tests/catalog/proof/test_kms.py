@@ -74,7 +74,7 @@ def test_check_and_doctor_agree_that_all_is_well(hadoop: Lake) -> None:
     lake = hadoop.with_options({"table-default.encryption.key-id": "k2"})
     store = Keystore(lake.world.keystore.path, password_file=lake.world.keystore.password_file)
     store.check(lake.spark, lake.catalog)
-    found = diagnose(lake.spark, lake.catalog, ["k1", "k-128"])
+    found = diagnose(lake.spark, lake.catalog, key_ids=["k1", "k-128"])
     assert found.ok, str(found)
     assert diagnose(lake.spark, lake.catalog).ok, "it tries the key of new tables"
 
@@ -104,7 +104,7 @@ def test_a_key_that_is_not_there(hadoop: Lake) -> None:
         store.check(hadoop.spark, hadoop.catalog, "no-such-key")
     with pytest.raises(ConfigurationError, match="and this Keystore has /other"):
         replace(store, path="/other").check(hadoop.spark, hadoop.catalog, "k1")
-    found = diagnose(hadoop.spark, hadoop.catalog, ["k1", "no-such-key"])
+    found = diagnose(hadoop.spark, hadoop.catalog, key_ids=["k1", "no-such-key"])
     assert failed(found) == [KEY]
     assert "no-such-key" in str(found)
     assert "✗ " in str(found)
@@ -115,7 +115,7 @@ def test_a_wrong_password(hadoop: Lake, tmp_path_factory: pytest.TempPathFactory
     password.touch(mode=0o600)
     password.write_text("not-the-password-2718")
     lake = hadoop.with_options({"encryption.kms.keystore.password-file": str(password)})
-    found = diagnose(lake.spark, lake.catalog, ["k1"])
+    found = diagnose(lake.spark, lake.catalog, key_ids=["k1"])
     assert failed(found) == [LOGIN]
     assert "not-the-password" not in str(found)
 
@@ -131,7 +131,7 @@ def test_a_wrong_password(hadoop: Lake, tmp_path_factory: pytest.TempPathFactory
 )
 def test_wrong_settings(hadoop: Lake, options: dict[str, str], says: str) -> None:
     lake = hadoop.with_options(options)
-    found = diagnose(lake.spark, lake.catalog, ["k1"])
+    found = diagnose(lake.spark, lake.catalog, key_ids=["k1"])
     assert failed(found) == [CATALOG]
     (step,) = [step for step in found.steps if step.name == CATALOG]
     assert says in step.detail
@@ -149,24 +149,24 @@ def test_a_hadoop_kms(hadoop: Lake, tmp_path: Path, start: Callable[[Path], Any]
         keystore = [name for name in hadoop.world.ours("hadoop") if "keystore." in name]
         own = {**replace(kms, user=USER).properties(), "encryption.kms.retry.max-attempts": "1"}
         lake = hadoop.with_options(own, without=keystore)
-        found = diagnose(lake.spark, lake.catalog, ["sales"])
+        found = diagnose(lake.spark, lake.catalog, key_ids=["sales"])
         assert found.ok, str(found)
         replace(kms, user=USER).check(lake.spark, lake.catalog, "sales")
-        missing = diagnose(lake.spark, lake.catalog, ["nobody"])
+        missing = diagnose(lake.spark, lake.catalog, key_ids=["nobody"])
         assert failed(missing) == [KEY]
         assert "hadoop key create nobody" in hint(missing)
         server.deny(True)
-        denied = diagnose(lake.spark, lake.catalog, ["sales"])
+        denied = diagnose(lake.spark, lake.catalog, key_ids=["sales"])
         assert failed(denied) == [PERMISSION]
         assert "GENERATE_EEK" in hint(denied)
     finally:
         server.stop()
-    assert failed(diagnose(lake.spark, lake.catalog, ["sales"])) == [NETWORK]
+    assert failed(diagnose(lake.spark, lake.catalog, key_ids=["sales"])) == [NETWORK]
 
 
 @pytest.mark.parametrize("name", ["spark_catalog", "no_such_catalog"])
 def test_other_catalogs(hadoop: Lake, name: str) -> None:
-    found = diagnose(hadoop.spark, name, ["k1"])
+    found = diagnose(hadoop.spark, name, key_ids=["k1"])
     if name == "spark_catalog":  # ours, in this session
         assert found.ok, str(found)
     else:

@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+import subprocess
+import sys
 import time
 import urllib.request
 from collections import Counter
@@ -11,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.served import Served, Silent
 from harness.jars import ROOT
 from harness.lake import Lake
 from harness.sessions import OtherSession, web_ui
 from harness.world import World
 from pyspark.sql import SparkSession
 from servers.cluster import session_on_cluster
+from servers.prometheus import Prometheus
+from servers.prometheus import prometheus as prometheus_server
+
+from pyspark_iceberg_crypto import encryption_keys, verify_table
 
 pytestmark = pytest.mark.nightly
 
@@ -78,11 +85,67 @@ def test_the_driver_by_prometheus(cluster: OtherSession, table: str) -> None:
     assert then[name.format("files_encrypted")] > now[name.format("files_encrypted")]
     assert then[name.format("files_stream_bytes_encrypted")] > 0
     assert len(then) == 14
-    dashboard = json.loads((ROOT / "examples" / "grafana.json").read_text())
-    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    named = {one for query in queries for one in re.findall(r"MetricsPlugin_(\w+)_Value", query)}
-    assert {name.format(one) for one in named} <= set(then)
-    assert len(named) >= 9
+
+
+MONITORING = ROOT / "examples" / "monitoring"
+
+
+class _Scrape(Silent):
+    def do_GET(self) -> None:  # noqa: N802 (http.server's name)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(self.double.text.encode())
+
+
+class Collector(Served):
+    """Serves metrics, as node_exporter does what its textfile collector reads."""
+
+    handler = _Scrape
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def test_prometheus_answers_the_dashboard(
+    cluster: OtherSession, table: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A real one, with the example's configuration and alerts; of a report, and of a driver that works."""
+    keys = encryption_keys(spark, table).keys
+    with verify_table(spark, table) as report:
+        (tmp_path / "report.json").write_text(report.with_keys(keys).to_json())
+    script = [sys.executable, MONITORING / "report_metrics.py", "report.json", "out.prom"]
+    subprocess.run(script, cwd=tmp_path, check=True)
+    (tmp_path / "alerts.yml").write_text((MONITORING / "alerts.yml").read_text())
+    collector = Collector((tmp_path / "out.prom").read_text()).start()
+    text = (MONITORING / "prometheus.yml").read_text()
+    for old, new in (("localhost:4040", cluster.do(web_ui)), ("localhost:9100", collector.url)):
+        assert old in text
+        text = text.replace(old, new.removeprefix("http://"))
+    config = tmp_path / "prometheus.yml"
+    config.write_text(f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n{text}")
+    with prometheus_server(config, tmp_path) as server:
+        for _ in range(2):
+            cluster.sql(f"SELECT * FROM {table}")
+            cluster.sql(f"INSERT INTO {table} VALUES (4, 'x', 'p')")
+            time.sleep(2)  # two scrapes
+        answer_the_dashboard(server)
+        (found,) = server.query("iceberg_crypto_files_encrypted")
+        assert float(found["value"][1]) > 0
+        (group,) = server.get("rules")["groups"]
+        assert {rule["health"] for rule in group["rules"]} == {"ok"}
+        assert [rule["name"] for rule in group["rules"] if rule["alerts"]] == []
+
+
+def answer_the_dashboard(server: Prometheus) -> None:
+    """Each query, but for the one that asks for trouble, has an answer."""
+    for panel in json.loads((MONITORING / "grafana.json").read_text())["panels"]:
+        for target in panel["targets"]:
+            query = target["expr"].replace("$application", "lake")
+            answered = server.query(query)
+            assert bool(answered) == ("unknown_keks" not in query), query
+            if query != target["expr"]:
+                assert {one["metric"]["application"] for one in answered} == {"lake"}
 
 
 @pytest.mark.parametrize("counter", ["decrypted", "parquet_bytes_opened", "bytes_written"])
