@@ -104,7 +104,7 @@ def _(found: DoctorReport) -> RenderableType:
     return Group(*parts)
 
 
-def _step(step: Step) -> Prose:
+def _step(step: DoctorStep) -> Prose:
     mark, style = _MARKS[step.status]
     is_told = step.detail or step.status is Status.OK
     said = ": ".join(filter(None, (step.name, step.detail if is_told else step.status.value)))

@@ -15,7 +15,7 @@ from doubles.in_process import evidence_json, verify_json
 from pyspark_iceberg_crypto import VerifyReport, VerifyTablesReport, cli
 from pyspark_iceberg_crypto.cli import _advice, _shared
 from pyspark_iceberg_crypto.doctor import DoctorReport, DoctorTablesReport
-from pyspark_iceberg_crypto.doctor._report import Status, Step
+from pyspark_iceberg_crypto.doctor._report import DoctorStep, Status
 from pyspark_iceberg_crypto.errors import KeyNotFoundError
 from pyspark_iceberg_crypto.kms import BY_TYPE, KeyInfo
 from pyspark_iceberg_crypto.reports import _terminal
@@ -42,7 +42,7 @@ def show() -> None:
     report = VerifyReport.of(evidence_json(table=TABLE, key_id=KEY, problems=[problem]))
     left = [{"table": TABLE, "problem": f"no key {KEY}", "hint": f"{ROTATE} makes one."}]
     finding = TableFinding(TABLE, "no kek", "it is gone", "nobody reads it", STATEMENT, True, False)
-    step = Step("key", Status.FAILED, f"no key {KEY}", "create it", KEY)
+    step = DoctorStep("key", Status.FAILED, f"no key {KEY}", "create it", KEY)
     row = {"key_id": KEY, "kind": "master", "encrypted_by": None, "created_at": None}
     row |= {"age_days": 900, "snapshots": 1, "overdue": True, "kms_answers": True}
     row |= {"authenticated_wrapping": False, "problem": None, "used_for": None, "key_length": 32}
@@ -56,7 +56,7 @@ def show() -> None:
     for shown in (
         report,
         VerifyTablesReport("lake", [report, VerifyReport.of(verify_json(table=TABLE))], left),
-        DoctorReport("lake", [Step("jars", Status.OK, FILE), step], tables),
+        DoctorReport("lake", [DoctorStep("jars", Status.OK, FILE), step], tables),
         RepairReport(TABLE, False, [finding]),
         keys_of(keys),
         _terminal.keys([info]),
