@@ -293,7 +293,7 @@ jvm/build/.nightTestJars: $(JVM_SOURCES)
 
 jvm/build/spark.jsa: dev/spark_archive.py $(VENV)/.spark
 	@echo "archiving Spark's classes"
-	@$(on_java); mkdir -p $(@D); rm -f $@; $(VENV)/bin/python $< $@ > $@.log 2>&1
+	@$(on_java); mkdir -p $(@D); rm -f $@; $(VENV)/bin/python $< $@ > $@.log 2>&1 || { cat $@.log; exit 1; }
 
 $(VENV)/bin/uv:
 	@"$(PYTHON)" -m venv $(VENV)

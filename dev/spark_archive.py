@@ -43,4 +43,9 @@ with tempfile.TemporaryDirectory() as folder:
     spark.sparkContext.setLogLevel("ERROR")
     for statement in STATEMENTS:
         spark.sql(statement).collect()
+    gateway = spark.sparkContext._gateway
     spark.stop()
+    # The JVM writes the archive when it ends, which it does when this pipe breaks.
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    sys.exit(gateway.proc.wait())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -16,9 +17,14 @@ from harness.steps import SEEN
 START_SECONDS = 60
 # For short statements on two cores: the JVM's second compiler and parallel collector only cost. Spark's classes come
 # from the archive of dev/spark_archive.py; Java says nothing where it does not fit.
-QUICK_JVM = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    f"-XX:SharedArchiveFile={BUILD / 'spark.jsa'} -Xlog:cds=off -Xlog:cds+dynamic=off"
+QUICK_JVM = shlex.join(
+    [
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        f"-XX:SharedArchiveFile={BUILD / 'spark.jsa'}",
+        "-Xlog:cds=off",
+        "-Xlog:cds+dynamic=off",
+    ]
 )
 
 

@@ -151,7 +151,6 @@ def test_no_reader_and_no_view_finds_a_key(hive: Lake) -> None:
         hive.sql(f"INSERT INTO {table}.files SELECT * FROM {table}.files")
 
 
-@pytest.mark.nightly
 def test_no_filter_tells_a_key(hive: Lake) -> None:
     """A filter that Iceberg evaluated would tell the key's bytes one by one."""
     table = two_partitions(hive)

@@ -297,7 +297,6 @@ def test_the_plaintext_stays_until_it_is_purged(lake: Lake) -> None:
     refused(lake, f"CALL {lake.catalog}.system.purge_plaintext(table => '{name}')", "was purged")
 
 
-@pytest.mark.nightly
 def test_the_purge_deletes_no_file_of_another_table(hadoop: Lake) -> None:
     """The old metadata is plaintext: someone has it name the manifest list of another table."""
     table, other = plain(hadoop, gc_enabled="false"), plain(hadoop, "other")

@@ -132,7 +132,6 @@ def paste(lake: Lake, text: str) -> None:
     lake.sql(found[0])
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "how"), EVERY)
 def test_a_life(lake: Lake, name: str, how: str) -> None:
     parts = NAMES[name]
