@@ -50,7 +50,7 @@ def test_what_stock_clients_wrote_on_rest(rest: Lake) -> None:
         ("empty", "no kek"),
     ]
     shown = " ".join(str(found).split())
-    assert "3 findings plaintext anyone who can read the storage" in shown
+    assert "plaintext findings 3, means anyone who can read the storage" in shown
     assert "TBLPROPERTIES ('encryption.key-id'='k1') AS SELECT * FROM" in shown
 
     seen_by_stock = diagnose_tables(lake.spark, f"stock_rest.{lake.namespace}")

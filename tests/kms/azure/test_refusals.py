@@ -130,10 +130,10 @@ class TestProperties:
                 "not the https address",
             ),
             ({f"{PREFIX}vault-url": "https://u:p@lake.vault.azure.net"}, "not the https address"),
-            ({f"{PREFIX}vault-url": "https://lake.example.com"}, "none of Azure's own hosts"),
+            ({f"{PREFIX}vault-url": "https://lake.example.com"}, "not one of Azure's own hosts"),
             (
                 {f"{PREFIX}vault-url": "https://vault.azure.net.evil.org"},
-                "none of Azure's own hosts",
+                "not one of Azure's own hosts",
             ),
             ({"azure.keyvault.url": "https://other.vault.azure.net"}, "contradict each other"),
             ({f"{PREFIX}algorithm": "RSA1_5"}, "'RSA1_5'"),
