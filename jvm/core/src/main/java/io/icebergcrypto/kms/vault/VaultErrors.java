@@ -121,8 +121,8 @@ final class VaultErrors {
     return new KeyNotFoundException(
         String.format("%s has no key '%s'", config, keyId),
         String.format(
-            "Check encryption.key-id and encryption.kms.vault.transit-mount. For a new table, create"
-                + " the key: vault write -f %s/keys/%s, or"
+            "Check encryption.key-id and encryption.kms.vault.transit-mount. For a new table,"
+                + " create the key: vault write -f %s/keys/%s, or"
                 + " pyspark_iceberg_crypto.Vault(...).create_key('%s').%s",
             config.mount(), keyId, keyId, MasterKeys.IF_IN_USE));
   }

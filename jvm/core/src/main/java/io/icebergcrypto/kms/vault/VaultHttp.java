@@ -258,9 +258,9 @@ final class VaultHttp {
           unavailable(
               answer,
               "is not initialised",
-              "If tables use a Vault already, this is not theirs: use the one that they were written"
-                  + " with, or restore it. Otherwise initialise and unseal it: vault operator init,"
-                  + " vault operator unseal.");
+              "If tables use a Vault already, this is not theirs: use the one that they were"
+                  + " written with, or restore it. Otherwise initialise and unseal it: vault"
+                  + " operator init, vault operator unseal.");
       case 503 ->
           message(answer).contains("sealed")
               ? unavailable(
