@@ -63,10 +63,10 @@ class ParquetKeys:
     def __post_init__(self) -> None:
         """Check what can be checked without a file and a KMS."""
         if self.uniform is not None and (self.footer is not None or self.columns):
-            raise ConfigurationError("a uniform key leaves no room for other keys", _EXAMPLE)
+            raise ConfigurationError("a uniform key cannot be combined with other keys", _EXAMPLE)
         if (self.footer is None) == bool(self.columns):
             raise ConfigurationError(
-                "a footer key and column keys come together", f"for example {_EXAMPLE}"
+                "a footer key and column keys must be given together", f"for example {_EXAMPLE}"
             )
         for name, key in self.columns.items():
             if not isinstance(key, str) or not key.strip() or not name.strip():

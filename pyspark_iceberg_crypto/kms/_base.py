@@ -201,7 +201,10 @@ class Kms(ABC):
                 f"name the key: check(spark, key_id='...'); or {error.hint}",
             ) from error
         if not keys:
-            raise KeyNotFoundError(f"{name} has no key to check", "create one with create_key")
+            raise KeyNotFoundError(
+                f"{name} has no key to check",
+                "check that this is the right KMS; for new tables, create one with create_key",
+            )
         usable = [key.key_id for key in keys if key.state == ENABLED]
         if not usable:
             states = ", ".join(f"{key.key_id!r} is {key.state}" for key in keys)

@@ -194,7 +194,8 @@ class HadoopKms(Kms):
         metadata = self._ask("GET", f"key/{key_id}/_metadata", doing)
         if not metadata:
             raise KeyNotFoundError(
-                f"{self} has no key {key_id!r}", f"create it: create_key({key_id!r})"
+                f"{self} has no key {key_id!r}",
+                f"for a new table, create it: create_key({key_id!r}); if tables use it, restore it",
             )
         with self._typed(doing):
             return _info(metadata)

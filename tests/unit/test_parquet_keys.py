@@ -17,9 +17,9 @@ STORE = Keystore("/k.p12", password_env="P")
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"footer": "a"}, "come together"),
-        ({"columns": {"x": "a"}}, "come together"),
-        ({"uniform": "a", "footer": "b", "columns": {"x": "b"}}, "no room"),
+        ({"footer": "a"}, "must be given together"),
+        ({"columns": {"x": "a"}}, "must be given together"),
+        ({"uniform": "a", "footer": "b", "columns": {"x": "b"}}, "cannot be combined"),
         ({"footer": "a", "columns": {"x": ""}}, "as the key of column 'x'"),
         ({"uniform": "a", "algorithm": "AES_CTR"}, "unknown algorithm"),
         ({"uniform": "a", "algorithm": "AES_GCM_CTR_V1", "require_integrity": True}, "not authen"),

@@ -159,7 +159,9 @@ class Keystore(_versions.VersionedKms):
         path = self._absolute()
         if not path.is_file():
             raise ConfigurationError(
-                f"there is no keystore {path}", "create one: Keystore.create(path, keys=[...], ...)"
+                f"there is no keystore {path}",
+                "check the path; if tables use it already, restore it from a backup; otherwise"
+                " create one: Keystore.create(path, keys=[...], ...)",
             )
         require_private(path, "keystore")
         return _keytool.entries(path, self._password())

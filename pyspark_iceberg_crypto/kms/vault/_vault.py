@@ -302,7 +302,8 @@ class Vault(Kms):
             if "no handler for route" in str(error):
                 raise
             raise KeyNotFoundError(
-                f"{self} has no key {name!r}", f"create it: create_key({name!r})"
+                f"{self} has no key {name!r}",
+                f"for a new table, create it: create_key({name!r}); if tables use it, restore it",
             ) from error
         return _key_info(data)
 

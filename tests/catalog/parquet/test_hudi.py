@@ -199,7 +199,7 @@ def test_refused(seen: dict[str, Any], what: str, told: str) -> None:
         "as select": "type=mor",
         "session": "hoodie.metadata.enable=true \\(this session\\)",
         "index": "column statistics in a metadata table",
-        "procedure": "what such a statement writes, which is not known",
+        "procedure": "whatever this statement writes",
     }.items(),
 )
 def test_refused_in_sql(seen: dict[str, Any], what: str, told: str) -> None:

@@ -217,7 +217,7 @@ def test_what_is_refused(hadoop: Lake) -> None:
         refused(hadoop, f"{call}.t', key_id => ' ')", table, "key id is empty")
         refused(hadoop, f"{call}.done', key_id => 'k1')", "is already encrypted")
         refused(hadoop, f"{call}.none', key_id => 'k1')", "none does not exist")
-        refused(hadoop, f"{call}.t.files', key_id => 'k1')", "metadata of its own")
+        refused(hadoop, f"{call}.t.files', key_id => 'k1')", "files of its own")
         with hadoop.configured("spark.iceberg-crypto.encrypt.files-per-group", "none"):
             refused(hadoop, f"{call}.t', key_id => 'k1')", "files-per-group is 'none'")
     hadoop.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.parquet.page-version'='v2')")

@@ -17,4 +17,16 @@ public class NotSupportedException extends IcebergCryptoException {
   public NotSupportedException(String problem, String hint, Throwable cause) {
     super(problem, hint, cause);
   }
+
+  /**
+   * The refusal of a metadata table, where a table itself is needed.
+   *
+   * @param name the metadata table's full name
+   */
+  public static IcebergCryptoException ofMetadataTable(String name) {
+    return new NotSupportedException(
+            "it is not a table with files of its own",
+            "Name the table itself, not one of its metadata tables.")
+        .inTable(name);
+  }
 }

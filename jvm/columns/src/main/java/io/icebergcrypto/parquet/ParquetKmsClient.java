@@ -131,7 +131,8 @@ public final class ParquetKmsClient implements KmsClient {
           String.format(
               "Master key '%s' is not among those that may be used (%s%s)",
               keyId, KmsProperties.HADOOP_PREFIX, EncryptionProperties.ALLOWED_KEY_IDS),
-          "Name one of them, or add this one to the session's settings.");
+          "To write, name one of them. Add this one to the session's settings only if you know who"
+              + " wrote the file.");
     }
   }
 

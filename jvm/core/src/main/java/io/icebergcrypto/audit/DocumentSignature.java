@@ -242,7 +242,7 @@ public final class DocumentSignature {
                 + " key with it (as with RSA, whose public half wraps)",
             keyId, kms),
         String.format(
-            "Use a symmetric master key. If with your own KMS client only those who may use the key"
+            "Use a symmetric master key. If you have your own KMS client, and only users of the key"
                 + " can wrap with it, set %s=true.",
             KmsProperties.AUTHENTICATED_WRAPPING));
   }

@@ -87,8 +87,9 @@ public record FileProblem(ProblemCode code, String words) {
   private static String ofStray(ProblemCode code) {
     return code == ProblemCode.PLAINTEXT
         ? FIND_OUT_WHOSE
-            + " Delete it only if it belongs to no table. Where tables share a folder, do not use"
-            + " remove_orphan_files: it deletes the other tables' files, too."
+            + " Delete it only if no table, no write under way and no other program needs it. Where"
+            + " tables share a folder, do not use remove_orphan_files: it deletes the other tables'"
+            + " files, too."
         : FIND_OUT_WHOSE
             + " If it belongs to a table, restore it from a backup or an object"
             + " version.";

@@ -257,10 +257,7 @@ public record CatalogContext(
           : new BaseTable(base.operations(), table, base.reporter());
     }
 
-    throw new NotSupportedException(
-            "it is not a table with metadata of its own",
-            "Name the table itself, not one of its metadata tables.")
-        .inTable(table);
+    throw NotSupportedException.ofMetadataTable(table);
   }
 
   /** Loads a table of the catalog behind, decorated. */

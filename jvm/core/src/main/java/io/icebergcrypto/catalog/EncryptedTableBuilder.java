@@ -30,6 +30,12 @@ import org.apache.iceberg.metrics.MetricsReporter;
  * behind made is checked, too, and taken back when it is not what was asked for.
  */
 final class EncryptedTableBuilder implements TableBuilder {
+  private static final String DROPPED_AGAIN = "The table was dropped again.";
+
+  private static final String NOT_DROPPED =
+      "The table could not be dropped again, or another client has used it since: look at it before"
+          + " you drop it.";
+
   private final CatalogContext catalog;
   private final TableIdentifier identifier;
   private final TableBuilder delegate;
@@ -161,7 +167,7 @@ final class EncryptedTableBuilder implements TableBuilder {
       checkFormat(keyId, asMade);
       catalog.operations(ops, tableName()).addFirstKek();
     } catch (ServerRefusal.LostKeys e) {
-      throw takenBack(ops.current(), e.ofDropped());
+      throw takenBack(ops.current(), e.ofNewTable());
     } catch (CommitStateUnknownException e) {
       throw e; // the KEK may be there, and the key id is
     } catch (RuntimeException e) {
@@ -169,15 +175,18 @@ final class EncryptedTableBuilder implements TableBuilder {
     }
   }
 
-  /** The error, once the table is dropped again that was made just now. */
-  private <E extends RuntimeException> E takenBack(TableMetadata asMade, E error) {
+  /** The error, with what became of the table that was made just now: it is to be dropped again. */
+  private RuntimeException takenBack(TableMetadata asMade, RuntimeException error) {
+    boolean dropped = false;
     try {
-      catalog.behind().takeBack(identifier, asMade);
+      dropped = catalog.behind().takeBack(identifier, asMade);
     } catch (RuntimeException e) {
       error.addSuppressed(e);
     }
 
-    return error;
+    return error instanceof IcebergCryptoException known
+        ? known.withHint(dropped ? DROPPED_AGAIN : NOT_DROPPED)
+        : error;
   }
 
   @Override
@@ -283,12 +292,12 @@ final class EncryptedTableBuilder implements TableBuilder {
         new NotSupportedException(
                 String.format(
                     "the catalog's server gave it UUID %s, but its keys are bound to %s, the one"
-                        + " requested; the table was dropped again",
+                        + " requested",
                     made.uuid(), uuid),
                 String.format(
                     "Use a server that keeps the UUID (assign-uuid), or an encryption context or"
-                        + " additional authenticated data without it. What was written is"
-                        + " unreadable: delete what is left in %s.",
+                        + " additional authenticated data without it. What this statement wrote to"
+                        + " %s cannot be read: delete that, and nothing else there.",
                     made.location()))
             .inTable(tableName());
     throw takenBack(made, problem);
@@ -310,7 +319,7 @@ final class EncryptedTableBuilder implements TableBuilder {
               String.format(
                   "the catalog created it without %s='%s'", EncryptionProperties.KEY_ID, keyId),
               "The catalog's server drops or changes table properties: fix that, and create the"
-                  + " table again. What is left under the table's name has no rows.")
+                  + " table again. What this statement left there has no rows.")
           .inTable(tableName());
     }
   }

@@ -201,7 +201,7 @@ final class Registration {
             String.format(
                 "Check the path, and that this client may read it (%s, credentials).%s",
                 CatalogProperties.FILE_IO_IMPL,
-                replaces
+                replaces || catalog.authenticatesMetadata()
                     ? ""
                     : " If only the catalog's server may, register the table with a catalog that"
                         + " has no "

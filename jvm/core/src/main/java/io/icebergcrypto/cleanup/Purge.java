@@ -200,7 +200,8 @@ public final class Purge {
             "nothing was dropped: "
                 + (encrypted ? "its key is available" : "it is not encrypted")
                 + ", so its manifests list its files",
-            "Use DROP TABLE ... PURGE, which deletes these and no others.")
+            "Its rows can be read: keep the table, unless all of it is to be deleted. Then use DROP"
+                + " TABLE ... PURGE, which deletes these files and no others.")
         .inTable(name);
   }
 

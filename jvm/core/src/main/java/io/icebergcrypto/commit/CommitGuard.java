@@ -225,9 +225,11 @@ final class CommitGuard {
                 ? String.format(
                     "An entry may name any file: if this one holds nothing but statistics, it can"
                         + " be deleted. With the catalog property %s=encrypt, compute_table_stats"
-                        + " and compute_partition_stats write encrypted ones. In Java, write the"
-                        + " file with newOutputFile of the same table's io(), under a name that"
-                        + " Iceberg gives such files.",
+                        + " and compute_partition_stats write encrypted ones. For"
+                        + " compute_table_stats, name `columns`: their numbers of distinct values"
+                        + " (ndv) stay plaintext in the metadata (docs/statistics.md). In Java,"
+                        + " write the file with newOutputFile of the same table's io(), under a"
+                        + " name that Iceberg gives such files.",
                     EncryptionProperties.STATISTICS)
                 : "Remove it from the table first:"
                     + " updateStatistics().removeStatistics(<snapshot id>) or"

@@ -27,6 +27,9 @@ public final class AllowedKeyIds {
   private static final int ANY_CHARACTERS = -1;
   private static final int ONE_CHARACTER = -2;
 
+  private static final String USE_OTHERS =
+      "Use one of these, or ask whoever decides about the list to add this one.";
+
   private final String list;
   private final List<int[]> patterns;
 
@@ -143,8 +146,7 @@ public final class AllowedKeyIds {
    */
   public void checkNew(String tableName, String keyId) {
     if (keyId != null && !allows(keyId)) {
-      throw refused(keyId, "Use one of these, or add this one where the catalog is configured.")
-          .inTable(tableName);
+      throw refused(keyId, USE_OTHERS).inTable(tableName);
     }
   }
 
@@ -189,8 +191,8 @@ public final class AllowedKeyIds {
           String.format(
               "A report is not signed with master key '%s': the catalog allows only %s (%s)",
               keyId, list, EncryptionProperties.ALLOWED_KEY_IDS),
-          "Sign with one of these, or add this one where the catalog is configured. To check a"
-              + " report that an earlier list allowed, name its master key.");
+          "Sign with one of these, or ask whoever decides about the list to add this one. To check"
+              + " a report that an earlier list allowed, name its master key.");
     }
   }
 
@@ -204,6 +206,6 @@ public final class AllowedKeyIds {
 
   /** The refusal of a key id that a namespace or the catalog itself would give to new tables. */
   public AccessDeniedException refused(String keyId) {
-    return refused(keyId, "Use one of these, or add this one to the list.");
+    return refused(keyId, USE_OTHERS);
   }
 }

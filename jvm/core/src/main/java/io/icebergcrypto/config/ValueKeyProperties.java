@@ -158,7 +158,9 @@ public final class ValueKeyProperties {
       throw new NotSupportedException(
               "it keeps value keys: " + String.join(", ", keys),
               "What they encrypted could not be decrypted by anyone. If nothing needs them, disable"
-                  + " their master keys in the KMS, and then destroy them; with another table in "
+                  + " their master keys in the KMS, and then destroy them, but only those that wrap"
+                  + " nothing else: key_versions_in_use and encryption_keys show that. With another"
+                  + " table in "
                   + TABLE
                   + ", this one can be dropped. Nothing was dropped.")
           .inTable(tableName);

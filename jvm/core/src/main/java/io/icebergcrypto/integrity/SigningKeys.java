@@ -65,8 +65,8 @@ public final class SigningKeys {
                 kms, keyId),
             String.format(
                 "Use a symmetric master key; or set the catalog property %s=off, and anyone who can"
-                    + " write to the storage can change the metadata. If with your own KMS client"
-                    + " only those who may use the key can wrap with it, set %s=true.",
+                    + " write to the storage can change the metadata. If you have your own KMS"
+                    + " client, and only users of the key can wrap with it, set %s=true.",
                 EncryptionProperties.METADATA_AUTHENTICATION, KmsProperties.AUTHENTICATED_WRAPPING))
         .inTable(tableName);
   }

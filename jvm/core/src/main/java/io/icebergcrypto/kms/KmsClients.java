@@ -98,7 +98,7 @@ public final class KmsClients {
         && reader.optional(KmsProperties.AUTHENTICATED_WRAPPING) != null) {
       throw new InvalidConfigurationException(
           String.format(
-              "Property %s is set, but KMS client %s determines it itself",
+              "Property %s is set, but KMS client %s already decides this",
               KmsProperties.AUTHENTICATED_WRAPPING, client.getClass().getName()),
           "Leave it out: it is for your own KMS clients.");
     }

@@ -41,10 +41,7 @@ final class RotationTarget {
   static RotationTarget load(EncryptedCatalog catalog, TableIdentifier identifier) {
     Table loaded = catalog.loadTable(identifier);
     if (!(loaded instanceof EncryptedTable table)) {
-      throw new NotSupportedException(
-              "it is not a table with metadata of its own",
-              "Name the table itself, not one of its metadata tables.")
-          .inTable(loaded.name());
+      throw NotSupportedException.ofMetadataTable(loaded.name());
     }
 
     return of(catalog, null, table.name(), table.operations());

@@ -103,7 +103,8 @@ final class ValueKeyWrapping {
               String.format(
                   "master key '%s' wraps value key '%s', which the catalog does not allow (%s)",
                   key.masterKeyId(), key.name(), EncryptionProperties.ALLOWED_KEY_IDS),
-              "Add it to the list where the catalog is configured."));
+              "Add it to the list only if you know that the value key was created with it;"
+                  + " otherwise find out who changed the key table's metadata."));
     }
 
     try {

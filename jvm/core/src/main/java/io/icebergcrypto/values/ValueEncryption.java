@@ -122,7 +122,9 @@ public final class ValueEncryption implements Serializable {
                 "A value was encrypted with version %s of value key '%s' of catalog %s, which was"
                     + " dropped",
                 ValueKeyProperties.version(version), name, keys.catalog()),
-            "Nobody can decrypt it. try_decrypt_value returns NULL for such values.");
+            "An older metadata file of the key table may still have it: keep all of them until"
+                + " someone with the master key has restored the version from there"
+                + " (docs/encrypted-values.md). try_decrypt_value returns NULL for such values.");
   }
 
   /**

@@ -241,8 +241,9 @@ public final class ValueKeyTable {
           String.format(
               "CALL %s.system.rotate_value_key(name => '%s', new_version => true), decrypt all"
                   + " values and encrypt them with the new version, and then drop this one. If the"
-                  + " values must never be read again, destroy master key '%s' in the KMS: older"
-                  + " metadata files have the value key, too.",
+                  + " values must never be read again, destroy master key '%s' in the KMS, but only"
+                  + " if key_versions_in_use and encryption_keys show that it wraps nothing else:"
+                  + " older metadata files have the value key, too.",
               catalogName, name, dropped.masterKeyId()));
     }
 

@@ -191,7 +191,8 @@ public final class ValueKeys implements Serializable {
               "Value key '%s' of catalog %s is wrapped by master key '%s', which the catalog does"
                   + " not allow (encryption.allowed-key-ids)",
               key.name(), catalog, key.masterKeyId()),
-          "Add the master key to the list where the catalog is configured.");
+          "Add it to the list only if you know that the value key was created with it; otherwise"
+              + " find out who changed the key table's metadata.");
     }
   }
 

@@ -90,14 +90,14 @@ class RefusingServersTest extends LakeFixture {
     Table table = TestLake.createTable(catalog, "t", Map.of());
     TableMetadata made = TestLake.metadata(table);
     TestLake.append(table, 1);
-    catalog.context().behind().takeBack(T, made);
+    assertThat(catalog.context().behind().takeBack(T, made)).isFalse();
     assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
     catalog.dropTable(T, true);
 
     TableMetadata empty = TestLake.metadata(TestLake.createTable(catalog, "t", Map.of()));
-    catalog.context().behind().takeBack(T, made); // another table of that name
+    assertThat(catalog.context().behind().takeBack(T, made)).isFalse(); // another of that name
     assertThat(catalog.tableExists(T)).isTrue();
-    catalog.context().behind().takeBack(T, empty);
+    assertThat(catalog.context().behind().takeBack(T, empty)).isTrue();
     assertThat(catalog.tableExists(T)).isFalse();
   }
 

@@ -150,16 +150,10 @@ class TableBindingTest {
 
   @Test
   void aTableThatGetsAnotherUuidIsTakenBack() throws IOException {
-    Map<String, String> all = new HashMap<>();
-    all.put("encryption.catalog-impl", Renaming.class.getName());
-    all.put("encryption.kms-impl", BindingKms.class.getName());
-    all.put("warehouse", folder.resolve("warehouse").toString());
-    try (EncryptedCatalog catalog = new EncryptedCatalog()) {
-      catalog.initialize("lake", all);
-      catalog.createNamespace(TestLake.DB);
+    try (EncryptedCatalog catalog = open(Renaming.class)) {
       assertThatThrownBy(() -> TestLake.createTable(catalog, "t", Map.of()))
           .isInstanceOf(NotSupportedException.class)
-          .hasMessageContainingAll("lake.db.t", Renaming.UUID, "dropped again", "hint:");
+          .hasMessageContainingAll("lake.db.t", Renaming.UUID, "was dropped again", "hint:");
       assertThat(catalog.tableExists(T)).isFalse();
 
       Catalog.TableBuilder builder =
@@ -173,8 +167,36 @@ class TableBindingTest {
     }
   }
 
+  @Test
+  void aTableThatCannotBeTakenBackIsSaidToBeLeft() throws IOException {
+    try (EncryptedCatalog catalog = open(Keeping.class)) {
+      assertThatThrownBy(() -> TestLake.createTable(catalog, "t", Map.of()))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll("lake.db.t", "could not be dropped again");
+    }
+  }
+
+  private EncryptedCatalog open(Class<? extends Catalog> behind) {
+    EncryptedCatalog catalog = new EncryptedCatalog();
+    Map<String, String> all = new HashMap<>();
+    all.put("encryption.catalog-impl", behind.getName());
+    all.put("encryption.kms-impl", BindingKms.class.getName());
+    all.put("warehouse", folder.resolve("warehouse").toString());
+    catalog.initialize("lake", all);
+    catalog.createNamespace(TestLake.DB);
+    return catalog;
+  }
+
+  /** Which drops none of them. */
+  public static final class Keeping extends Renaming {
+    @Override
+    public boolean dropTable(TableIdentifier identifier, boolean purge) {
+      return false;
+    }
+  }
+
   /** Gives new tables a UUID of its own. */
-  public static final class Renaming extends InMemoryCatalog {
+  public static class Renaming extends InMemoryCatalog {
     static final String UUID = java.util.UUID.nameUUIDFromBytes(new byte[0]).toString();
 
     @Override

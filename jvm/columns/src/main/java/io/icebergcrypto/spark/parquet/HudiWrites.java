@@ -86,7 +86,7 @@ record HudiWrites(
       HudiTable.checkPlaintext(
           chosen.hudiPlaintext(),
           "of " + statement.name(),
-          List.of("what such a statement writes, which is not known"));
+          List.of("whatever this statement writes"));
       return;
     }
 

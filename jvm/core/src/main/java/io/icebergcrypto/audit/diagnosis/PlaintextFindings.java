@@ -176,7 +176,7 @@ final class PlaintextFindings {
                         "snapshot_id => " + snapshot.snapshotId()))
             .orElse(
                 String.format(
-                    "which one that is find out which: SELECT * FROM %s.snapshots", table.name()));
+                    "find out which one that is: SELECT * FROM %s.snapshots", table.name()));
     return String.format(
         "Save the rows that are to stay (SELECT in a catalog of the same tables with"
             + " encryption.plaintext-files=allow), go back to the last encrypted snapshot that"

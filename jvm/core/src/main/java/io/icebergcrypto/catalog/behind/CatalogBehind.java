@@ -238,24 +238,25 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    * Drops a table that was made just now, unless another client has committed to it since.
    *
    * @param made its metadata as it was made, taken then: a table's own go on with its commits
+   * @return whether it dropped the table
    */
-  public void takeBack(TableIdentifier identifier, TableMetadata made) {
+  public boolean takeBack(TableIdentifier identifier, TableMetadata made) {
     catalog.invalidateTable(identifier);
     TableMetadata now = ((HasTableOperations) catalog.loadTable(identifier)).operations().current();
     if (!Objects.equals(now.uuid(), made.uuid())
         || !Objects.equals(now.metadataFileLocation(), made.metadataFileLocation())
         || now.snapshots().size() != made.snapshots().size()) {
-      return;
+      return false;
     }
 
     try {
-      catalog.dropTable(identifier, true); // with the metadata file that the server wrote
+      return catalog.dropTable(identifier, true); // with the metadata file that the server wrote
     } catch (RuntimeException e) {
       if (!ServerRefusal.is(e, catalog) && !(e instanceof ForbiddenException)) {
         throw e; // it may be gone, and the next of this name is another's
       }
 
-      catalog.dropTable(identifier, false); // the server does not purge
+      return catalog.dropTable(identifier, false); // the server does not purge
     }
   }
 }

@@ -127,8 +127,8 @@ public final class ServerRefusal {
         String.format(
             "the catalog's server creates no table with %s: %s",
             EncryptionProperties.KEY_ID, e.getMessage()),
-        "Nothing was created. The server wants to decrypt tables itself, for which it has no need:"
-            + " use a version of it that leaves that to its clients, or another catalog.",
+        "Nothing was created. The server wants to decrypt tables itself, which it does not need to"
+            + " do: use a version of it that leaves that to its clients, or another catalog.",
         e);
   }
 
@@ -284,9 +284,9 @@ public final class ServerRefusal {
       this.problem = problem;
     }
 
-    /** The problem of a table that was new and empty, and was dropped again. */
-    public IcebergCryptoException ofDropped() {
-      return problem.withHint("The table was dropped again.");
+    /** The problem alone, for a table that was new and empty: it has nothing to save. */
+    public IcebergCryptoException ofNewTable() {
+      return problem;
     }
   }
 

@@ -216,7 +216,9 @@ record AwsErrors(AwsConfig config) {
       default ->
           isTransient(answer)
               ? new KmsUnavailableException(
-                  said, "AWS KMS is overloaded or failing: the call is retried.", answer)
+                  said,
+                  "AWS KMS is overloaded or failing, and all attempts failed: try again later.",
+                  answer)
               : new IcebergCryptoException(
                   said, "See the error's code in AWS KMS's API reference.", answer);
     };
@@ -294,8 +296,8 @@ record AwsErrors(AwsConfig config) {
       return new KmsUnavailableException(
           problem + ": the service that gives this host its login failed: " + passing.group(),
           "STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is"
-              + " busy, restarting or unreachable: the call is retried. If this persists, check it,"
-              + " and whether it refuses this pod.");
+              + " busy, restarting or unreachable, and all attempts failed: try again later. If"
+              + " this persists, check it, and whether it refuses this pod.");
     }
 
     return noCredentials

@@ -10,6 +10,7 @@ import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -77,9 +78,9 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
               problem("has no key", said),
               String.format(
                   "Check the name and the vault. A key that was deleted can be recovered while the"
-                      + " vault keeps it: `az keyvault key recover --name %s ...`. A new one:"
-                      + " AzureKeyVault(...).create_key(...).",
-                  key.name()));
+                      + " vault keeps it: `az keyvault key recover --name %s ...`. For a new table,"
+                      + " create the key: AzureKeyVault(...).create_key(...).%s",
+                  key.name(), MasterKeys.IF_IN_USE));
       default -> notVault(http);
     };
   }

@@ -7,6 +7,11 @@ import java.nio.ByteBuffer;
  * takes. It does not travel: {@link KmsConfig} does. Many threads use it at once.
  */
 public interface MasterKeys extends AutoCloseable {
+  /** How the hint of a missing key ends, once it has told how to create one for a new table. */
+  String IF_IN_USE =
+      " If tables use it already, do not create it: use the KMS that they were written with, or"
+          + " restore the key from a backup.";
+
   /**
    * Wraps a key.
    *

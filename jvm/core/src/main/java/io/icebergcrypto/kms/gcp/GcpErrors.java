@@ -14,6 +14,7 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.http.HeaderValues;
 import io.icebergcrypto.kms.http.JsonHttp;
 import io.icebergcrypto.kms.http.Proxies;
@@ -60,8 +61,9 @@ record GcpErrors(GcpConfig config, String keyId) {
       case "NOT_FOUND" ->
           new KeyNotFoundException(
               problem("has no key", message),
-              "Check project, location, key ring and key; make it with GcpKms(...).create_key(...)"
-                  + " or `gcloud kms keys create`.");
+              "Check project, location, key ring and key. For a new table, create the key with"
+                  + " GcpKms(...).create_key(...) or `gcloud kms keys create`."
+                  + MasterKeys.IF_IN_USE);
       case "PERMISSION_DENIED" ->
           new AccessDeniedException(
               problem("does not let this login use key", message),

@@ -7,6 +7,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
+import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.util.regex.Pattern;
 
@@ -66,10 +67,10 @@ final class HadoopErrors {
               "%s has no key '%s', or no longer the version of it that is needed %s",
               config, keyId, told),
           String.format(
-              "Check encryption.key-id, or create the key: hadoop key create %s -size 256, or"
-                  + " pyspark_iceberg_crypto.HadoopKms(...).create_key('%s'). Tables need every"
-                  + " version that wrapped their keys.",
-              keyId, keyId));
+              "Check encryption.key-id. For a new table, create the key: hadoop key create %s -size"
+                  + " 256, or pyspark_iceberg_crypto.HadoopKms(...).create_key('%s').%s Tables need"
+                  + " every version that wrapped their keys.",
+              keyId, keyId, MasterKeys.IF_IN_USE));
     }
 
     boolean noSuchPath = http == 500 && exception.startsWith("NotFoundException");

@@ -181,7 +181,9 @@ final class KeystoreFile {
 
       throw new InvalidConfigurationException(
           String.format("%s (%s) is not a PKCS12 keystore", path, KmsProperties.KEYSTORE_PATH),
-          "Make one with pyspark_iceberg_crypto.Keystore.create(...) or keytool -storetype PKCS12.",
+          "Check the path. If tables use this keystore already, restore it from a backup. Otherwise"
+              + " make one with pyspark_iceberg_crypto.Keystore.create(...) or keytool -storetype"
+              + " PKCS12.",
           e);
     }
   }
@@ -190,8 +192,9 @@ final class KeystoreFile {
     if (cause instanceof NoSuchFileException) {
       return new InvalidConfigurationException(
           String.format("Keystore %s (%s) does not exist", path, KmsProperties.KEYSTORE_PATH),
-          "Check the path on this host; pyspark_iceberg_crypto.Keystore.create(...) makes a"
-              + " keystore.",
+          "Check the path on this host. If tables use this keystore already, restore it from a"
+              + " backup: a new one cannot read them. Otherwise"
+              + " pyspark_iceberg_crypto.Keystore.create(...) makes one.",
           cause);
     }
 

@@ -119,6 +119,8 @@ final class KeystoreKeys implements MasterKeys {
         String.format("Keystore %s has no key '%s'", config.file(), keyId),
         "It has: "
             + store.keyIds()
-            + ". Use one of these as encryption.key-id, or add the key to the keystore.");
+            + ". For a new table, use one of these as encryption.key-id, or add the key to the"
+            + " keystore."
+            + IF_IN_USE);
   }
 }

@@ -201,11 +201,13 @@ final class Pkcs11Keys implements MasterKeys {
   private KeyNotFoundException noSuchKey(Pkcs11Session session, String keyId) {
     return new KeyNotFoundException(
         String.format("%s has no key '%s' (CKA_LABEL)", place, keyId),
-        session.isEmpty()
-            ? "It shows no key at all to this pin: create one."
-            : String.format(
-                "It has: %s. Use one of these as encryption.key-id, or make '%s' on the token.",
-                session.keyIds(), keyId));
+        (session.isEmpty()
+                ? "It shows no key at all to this pin. For a new table, create the key."
+                : String.format(
+                    "It has: %s. For a new table, use one of these as encryption.key-id, or create"
+                        + " '%s' on the token.",
+                    session.keyIds(), keyId))
+            + IF_IN_USE);
   }
 
   private <T> T onToken(String what, String keyId, OnToken<T> action) {

@@ -8,6 +8,7 @@ import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.http.JsonHttp;
 
 /**
@@ -120,10 +121,10 @@ final class VaultErrors {
     return new KeyNotFoundException(
         String.format("%s has no key '%s'", config, keyId),
         String.format(
-            "Check encryption.key-id and encryption.kms.vault.transit-mount, or create the key:"
-                + " vault write -f %s/keys/%s, or"
-                + " pyspark_iceberg_crypto.Vault(...).create_key('%s').",
-            config.mount(), keyId, keyId));
+            "Check encryption.key-id and encryption.kms.vault.transit-mount. For a new table,"
+                + " create the key: vault write -f %s/keys/%s, or"
+                + " pyspark_iceberg_crypto.Vault(...).create_key('%s').%s",
+            config.mount(), keyId, keyId, MasterKeys.IF_IN_USE));
   }
 
   /** The error for a token that Vault does not know. */

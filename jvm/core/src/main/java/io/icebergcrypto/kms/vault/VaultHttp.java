@@ -258,13 +258,16 @@ final class VaultHttp {
           unavailable(
               answer,
               "is not initialised",
-              "Initialise and unseal it: vault operator init, vault operator unseal.");
+              "If tables use a Vault already, this is not theirs: use the one that they were"
+                  + " written with, or restore it. Otherwise initialise and unseal it: vault"
+                  + " operator init, vault operator unseal.");
       case 503 ->
           message(answer).contains("sealed")
               ? unavailable(
                   answer,
                   "is sealed",
-                  "Unseal it (vault operator unseal), or initialise it if it is new.")
+                  "Unseal it (vault operator unseal), or initialise it if it is new and no table"
+                      + " was written with it.")
               : unavailable(
                   answer,
                   "has no active server",

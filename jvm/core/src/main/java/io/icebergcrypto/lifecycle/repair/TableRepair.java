@@ -37,12 +37,14 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
  */
 public record TableRepair(String table, List<Finding> findings) {
   /**
-   * Looks at a table and, if that is wanted, repairs what can be repaired in one commit.
+   * Looks at a table and, if that is wanted, repairs what metadata alone repairs in one commit, and
+   * adds missing lengths in another.
    *
    * @param confirm false: nothing is changed
    * @throws NoSuchTableException when it does not exist
    * @throws NotSupportedException when it is not encrypted, and never was
-   * @throws IcebergCryptoException the refusal of the commit; nothing was changed
+   * @throws IcebergCryptoException the refusal of the first commit, and nothing was changed; or of
+   *     the second: what metadata alone repairs was committed, and no manifest was rewritten
    */
   public static TableRepair run(
       EncryptedCatalog catalog, TableIdentifier identifier, boolean confirm) {
@@ -95,7 +97,8 @@ public record TableRepair(String table, List<Finding> findings) {
 
     return Finding.of(
         Kind.ENCRYPTION_BEGUN,
-        String.format("encrypt_table has begun but not finished: what it has copied is in %s", log),
+        String.format(
+            "encrypt_table was started but has not finished: what it has copied is in %s", log),
         String.format(
             "If it no longer runs, call it again, with the same key: it continues. %s. To give"
                 + " it up, delete that folder. remove_orphan_files then deletes the copies; where"

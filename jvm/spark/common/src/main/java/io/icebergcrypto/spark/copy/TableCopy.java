@@ -118,10 +118,7 @@ public final class TableCopy {
       TableIdentifier identifier,
       CopyRequest request) {
     if (!(catalog.loadTable(identifier) instanceof EncryptedTable table)) {
-      throw new NotSupportedException(
-              "nothing was written: it is not a table with metadata of its own",
-              "Name the table itself, not one of its metadata tables.")
-          .inTable(catalog.context().fullName(identifier));
+      throw NotSupportedException.ofMetadataTable(catalog.context().fullName(identifier));
     }
 
     String before = spark.sparkContext().getLocalProperty("spark.job.description");

@@ -301,8 +301,8 @@ record CopyProof(SparkSession spark, String name) {
             file -> {
               throw new IcebergCryptoException(
                       String.format(
-                          "its rows cannot be compared: Spark reports some as from '%s', which is"
-                              + " not one of the files that it read",
+                          "its rows cannot be compared: Spark reports that some come from '%s',"
+                              + " which is not one of the files that it read",
                           file),
                       "The table is as it was. If a library of this session replaces Spark's own"
                           + " operators (input_file_name() has to name the files), call"

@@ -104,10 +104,7 @@ public final class TableDecryption {
       boolean confirm,
       Progress progress) {
     if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
-      throw new NotSupportedException(
-              "it is not a table with metadata of its own",
-              "Name the table itself, not one of its metadata tables.")
-          .inTable(catalog.context().fullName(identifier));
+      throw NotSupportedException.ofMetadataTable(catalog.context().fullName(identifier));
     }
 
     check(catalog, table, confirm);
@@ -297,7 +294,8 @@ public final class TableDecryption {
         "message",
         String.format(
             "plaintext now: %d data files copied, all rows compared; the encrypted files remain"
-                + " until remove_orphan_files deletes them",
+                + " until remove_orphan_files deletes them; where other tables share the table's"
+                + " location, it deletes their files, too",
             plan.files()));
     return values;
   }

@@ -103,10 +103,7 @@ public record TableReencryption(
 
   private static EncryptedTable encrypted(Table table) {
     if (!(table instanceof EncryptedTable encrypted)) {
-      throw new NotSupportedException(
-              "it is not a table with files of its own",
-              "Name the table itself, not one of its metadata tables.")
-          .inTable(table.name());
+      throw NotSupportedException.ofMetadataTable(table.name());
     }
 
     if (!table.properties().containsKey(EncryptionProperties.KEY_ID)) {

@@ -42,9 +42,7 @@ public final class TableLoader {
     }
 
     if (!(table instanceof BaseTable base)) {
-      throw new NotSupportedException(
-          String.format("%s is not a table with files of its own", name),
-          "Name the table itself, not one of its metadata tables.");
+      throw NotSupportedException.ofMetadataTable(name);
     }
 
     try {

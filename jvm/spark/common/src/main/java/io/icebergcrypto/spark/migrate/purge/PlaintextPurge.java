@@ -99,10 +99,7 @@ public final class PlaintextPurge {
       PurgeOptions options,
       Progress progress) {
     if (!(catalog.loadTable(identifier) instanceof BaseTable table)) {
-      throw new NotSupportedException(
-              "it is not a table with files of its own",
-              "Name the table itself, not one of its metadata tables.")
-          .inTable(catalog.context().fullName(identifier));
+      throw NotSupportedException.ofMetadataTable(catalog.context().fullName(identifier));
     }
 
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
@@ -356,7 +353,8 @@ public final class PlaintextPurge {
     Map<String, String> left = new ProvenDeletion(storage).delete(List.of(path).iterator());
     if (!left.isEmpty()) {
       throw notFinished(
-          "its old metadata could not be deleted", List.of(path + ": " + left.get(path)));
+          "its other old files were deleted, but its old metadata could not be",
+          List.of(path + ": " + left.get(path)));
     }
   }
 

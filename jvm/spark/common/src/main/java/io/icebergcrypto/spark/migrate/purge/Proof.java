@@ -68,7 +68,10 @@ final class Proof {
     Dataset<Row> others = FormerFolders.plaintext(spark, storage, files.own(), known, progress);
     List<String> unknown = words(others.where(col("state").equalTo(OldTree.UNKNOWN)));
     if (!unknown.isEmpty()) {
-      throw notFinished("some files in its folders could not be checked", unknown, CALL_AGAIN);
+      throw notFinished(
+          "its old data files were deleted, and others in its folders could not be checked",
+          unknown,
+          CALL_AGAIN);
     }
 
     List<String> plaintext = words(others);
