@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness.programs import QUICK_JVM
 
 PROMISES = (
     "Make a keystore",
@@ -32,7 +33,12 @@ def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [Path(sys.executable).with_name("iceberg-crypto"), "demo"],
         cwd=here,
-        env={**os.environ, "TMPDIR": str(temporary), "COLUMNS": "120"},
+        env={
+            **os.environ,
+            "COLUMNS": "120",
+            "SPARK_SUBMIT_OPTS": QUICK_JVM,
+            "TMPDIR": str(temporary),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -91,7 +91,11 @@ def test_a_namespace_and_those_within_it(rest: Lake) -> None:
         ("namespace => 'nowhere'", TableNotFoundError, "has no namespace nowhere"),
         ("table => '{ns}.t', namespace => '{ns}'", ConfigurationError, "Both a table and"),
         ("table => '{ns}.t', except_tables => array('{ns}.t')", ConfigurationError, "Both a table"),
-        ("namespace => '{ns}', except_tables => array('{ns}.u')", TableNotFoundError, "leave out .*u"),
+        (
+            "namespace => '{ns}', except_tables => array('{ns}.u')",
+            TableNotFoundError,
+            "leave out .*u",
+        ),
         ("table => '{ns}.t', sample => 0", ConfigurationError, "share of the files"),
         ("table => '{ns}.t', sample => 1.5", ConfigurationError, "share of the files"),
     ],
