@@ -240,7 +240,7 @@ BAD_PROPERTIES = {
     "encryption.kms.aws.encryption-contxt.a": ("b", "There is no catalog property"),
     "encryption.kms.aws.encryption-context": ("a=b", "There is no catalog property"),
     "encryption.kms.aws.encryption-context.a": (" ", "is empty"),
-    "encryption.kms.aws.encryption-context.aws:a": ("b", "AWS's own"),
+    "encryption.kms.aws.encryption-context.aws:a": ("b", "reserved by AWS"),
     "kms.encryption-algorithm-spec": ("AES", "is not an algorithm"),
     "encryption.kms.call-timeout-ms": ("0", "milliseconds"),
     "encryption.kms.aws.secret-access-key": (SECRET, "would show a secret"),
