@@ -27,7 +27,8 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * Which master keys, in which versions, wrapped the KEKs that one table needs, and the value keys
- * that it keeps; and whether its plaintext is left. The KMS is not asked, and metadata is not authenticated: it may be anyone's.
+ * that it keeps; and whether its plaintext is left. The KMS is not asked, and metadata is not
+ * authenticated: it may be anyone's.
  *
  * @param table the table's full name
  * @param keyId its master key; null when it was removed from its properties

@@ -34,9 +34,12 @@ class AwsConfigTest {
   void orRefused(String name, String problem) {
     Map<String, String> properties =
         Map.of(
-            "encryption.kms.aws.region", "eu-central-1",
-            "encryption.kms.aws.encryption-context.a", "y",
-            name, "x");
+            "encryption.kms.aws.region",
+            "eu-central-1",
+            "encryption.kms.aws.encryption-context.a",
+            "y",
+            name,
+            "x");
     assertThatThrownBy(() -> AwsConfig.of(properties))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining(problem);
