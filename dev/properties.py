@@ -15,7 +15,7 @@ PLACE = re.compile(r"(?<=<!-- properties: )([\w.]+)( -->\n\n)(?:\|.*\n)*")
 
 def rows() -> list[dict[str, str]]:
     """Read the table."""
-    with TABLE.open() as table:
+    with TABLE.open(encoding="utf-8") as table:
         return list(csv.DictReader(table, dialect="excel-tab", quoting=csv.QUOTE_NONE))
 
 
@@ -30,8 +30,9 @@ def _lines(section: str) -> Iterator[str]:
     for row in rows():
         if row["section"] == section:
             cells = [f"`{row['property']}`", row["default"], row["meaning"], row["bad values"]]
-            yield "|" + "".join(f" {cell} |" if cell else " |" for cell in cells) + "\n"
+            escaped = [cell.replace("|", "\\|") for cell in cells]
+            yield "|" + "".join(f" {cell} |" if cell else " |" for cell in escaped) + "\n"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text()))
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -216,7 +216,7 @@ def _add_jars(builder: SparkSession.Builder, wanted: Sequence[str]) -> None:
         if wrong:
             raise ConfigurationError(
                 f"Spark is set up with {wrong[0]}, which is not for Spark {build.spark} with Scala {build.scala}",
-                f"use {coordinate}, or leave it out: configure_spark adds it",
+                f"use {coordinate}, or leave it out, and it is added",
             )
     prefix = f"io.icebergcrypto:{build.artifact}:"
     by_coordinate = any(coordinate.startswith(prefix) for coordinate in packages)

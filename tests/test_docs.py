@@ -112,6 +112,12 @@ def test_the_tables_of_the_reference_are_those_of_the_code() -> None:
     assert properties.page(text) == text, "run: python dev/properties.py"
 
 
+def test_a_bar_in_a_meaning_ends_no_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"section": "kms", "property": "x", "default": "", "meaning": "a|b", "bad values": ""}
+    monkeypatch.setattr(properties, "rows", lambda: [row])
+    assert r"| `x` | | a\|b | |" in properties.page("<!-- properties: kms -->\n\n")
+
+
 def test_every_property_of_a_session_is_documented() -> None:
     """Named in `backticks` on any page."""
     found = set(re.findall(r'"((?:spark\.)?iceberg-crypto\.[a-z]+[.-][a-z.-]+)"', java_sources()))

@@ -35,47 +35,73 @@ COMMANDS = {
 _CHANGES_UNLESS_DRY = {"prune", "encrypt", "purge", "reencrypt", "rotate", "rotate --kek"}
 _TARGETS = ("table", "name", "path")
 _KMS_COMMANDS = {"create": "create-key", "create_key": "create-key", "rotate_key": "rotate-key"}
-_KMS_TYPES = {kind.__name__: name for name, kind in BY_TYPE.items()}
+_KMS_CLASSES = [kind.__name__ for kind in BY_TYPE.values()]
 
 _NAME = r"`(?:[^`]|``)*`|\w+"
-_VALUE = r"'(?:[^'\\]|\\.)*'|true|false|\.\.\."
-_ARGUMENT = rf"(\w+) => ({_VALUE})"
+_QUOTED = r"'(?:[^'\\]|\\.)*'"
+_ARGUMENT = rf"(\w+) => ({_QUOTED}|true|false|\.\.\.)"
 _CALL = re.compile(
     rf"CALL (<catalog>|{_NAME})\.system\.(\w+)\(({_ARGUMENT}(?:, {_ARGUMENT})*)\)", re.DOTALL
+)
+_INNER = rf"(?:{_QUOTED}|[^()'])*"
+_OUTER = rf"(?:{_QUOTED}|[^()']|\({_INNER}\))*"
+_STATEMENT = re.compile(  # any CALL, whatever its arguments: no word in it is translated alone
+    rf"(CALL (?:<catalog>|{_NAME})\.system\.\w+\((?:{_QUOTED}|[^()']|\({_OUTER}\))*\))", re.DOTALL
 )
 _OPERATIONS = "|".join(COMMANDS)
 _BARE = re.compile(rf"(?<![\w.'`/=-])({_OPERATIONS})(?:\((\w+)=True\))?(?![\w'`(/-]|\.\w| =>|=)")
 _OF_KMS = re.compile(
-    rf"(?:(?:pyspark_iceberg_crypto\.)?({'|'.join(_KMS_TYPES)})(?:\(\.\.\.\))?\.|(?<![\w.]))"
+    rf"(?:(?:pyspark_iceberg_crypto\.)?({'|'.join(_KMS_CLASSES)})(?:\(\.\.\.\))?\.|(?<![\w.]))"
     rf"(?:({'|'.join(_KMS_COMMANDS)})\((?:'([^']*)'|[^()]*)\)|(rotate_key)\b(?!\())"
 )
 _CONFIGURE = r"configure_spark(?:\([^()]*\))?"
 _PHRASES = (
-    (re.compile(r"\bCall (?=`iceberg-crypto|it with )"), "Run "),
-    (re.compile(r"\bcall (?=`iceberg-crypto|it with )"), "run "),
+    (re.compile(r"\bCall (?=`iceberg-crypto)"), "Run "),
+    (re.compile(r"\bcall (?=`iceberg-crypto)"), "run "),
     (re.compile(rf"(?:, as|;|, or with) {_CONFIGURE}(?: does| adds it by itself)?"), ""),
     (re.compile(rf"(set (?:it|the catalog) up)(?::| with) {_CONFIGURE}(?: in Python)?"), r"\1 in the profile"),
-    (re.compile(rf"{_CONFIGURE}(?: in Python)?"), "the profile"),
     (re.compile(r"\breport\.\w+ has (?:each \w+|them)"), "--output json has more"),
-    (re.compile(r"\bwithout dry_run\b"), "with --confirm"),
-    (re.compile(r"\bdry_run => true\b"), "the command without --confirm"),
 )  # fmt: skip
-_OPTION = re.compile(r"\b(\w+)(?: => |=)(?:[Tt]rue|(array\('\.\.\.'\)))")
+_OF_COMMANDS = (
+    (re.compile(r"\bcall (?=it with )"), "run "),
+    (re.compile(r"\bwithout dry_run\b"), "with --confirm"),
+    (re.compile(r"\bwith dry_run => true\b"), "without --confirm"),
+    (re.compile(r"\(dry_run\)"), "(without --confirm)"),
+)
+_OPTION = re.compile(r"(?<![\w.'/-])(\w+)(?: => |=)(?:[Tt]rue|(array\('\.\.\.'\)))(?![\w']|\.\w)")
 
 
 def spoken(text: str) -> str:
-    """Say something in the words of the command line."""
-    found = _CALL.sub(lambda call: _command(call) or call[0], text)
-    found = _BARE.sub(_mentioned, _OF_KMS.sub(_of_kms, found))
-    for pattern, words in _PHRASES:
-        found = pattern.sub(words, found)
-    found = _OPTION.sub(_option, found)
+    """Say something in the words of the command line.
+
+    Arguments without a call (``confirm => true``) are said as options only where a command is named and no SQL is left,
+    to which they could belong.
+    """
+    pieces = _STATEMENT.split(text)  # in turns other words, and statements
+    commands = list(map(_command, pieces[1::2]))
+    pieces[1::2] = [said or sql for said, sql in zip(commands, pieces[1::2], strict=True)]
+    pieces[::2] = [_without_calls(words) for words in pieces[::2]]
+    found = "".join(pieces)
+    if None not in commands and "iceberg-crypto " in found:
+        for pattern, words in _OF_COMMANDS:
+            found = pattern.sub(words, found)
+        found = _OPTION.sub(_option, found)
     whole = re.fullmatch(r"(`+)(iceberg-crypto (?:(?!(?<!`)\1(?!`)).)*)\1", found)
     return whole[2] if whole else found
 
 
-def _command(call: re.Match[str]) -> str | None:
+def _without_calls(text: str) -> str:
+    found = _BARE.sub(_mentioned, _OF_KMS.sub(_of_kms, text))
+    for pattern, words in _PHRASES:
+        found = pattern.sub(words, found)
+    return found
+
+
+def _command(statement: str) -> str | None:
     """Return the command that does what a statement of SQL does; None if none does."""
+    call = _CALL.fullmatch(statement)
+    if call is None:
+        return None
     catalog, operation, arguments = call[1], call[2], re.findall(_ARGUMENT, call[3], re.DOTALL)
     words = COMMANDS.get(operation)
     if words is None:
@@ -114,21 +140,23 @@ def _is_in(target: str, catalog: str) -> bool:
 
 
 def _option(argument: re.Match[str]) -> str:
-    option = _flags().get(argument[1])
-    return argument[0] if option is None else f"{option} URI" if argument[2] else option
+    option = _all_options().get(argument[1])
+    if option is None or option.is_flag == bool(argument[2]):
+        return argument[0]
+    return option.opts[0] if option.is_flag else f"{option.opts[0]} URI"
 
 
 def _mentioned(name: re.Match[str]) -> str:
-    option = _flags().get(name[2] or "", "")
-    return _quoted(COMMANDS[name[1]], option)
+    option = _all_options().get(name[2] or "")
+    return _quoted(COMMANDS[name[1]], option.opts[0] if option else "")
 
 
 def _of_kms(call: re.Match[str]) -> str:
-    kind = _KMS_TYPES.get(call[1] or "", "")
-    if call[2] == "create" and not kind:
+    """Return the command for the KMS of the profile: with a KMS's name it would need that one's options."""
+    if call[2] == "create" and not call[1]:
         return call[0]
     key = shlex.quote(call[3]) if call[3] else "" if call[4] else "NAME"
-    return _quoted("kms", kind, _KMS_COMMANDS[call[2] or call[4]], key)
+    return _quoted("kms", _KMS_COMMANDS[call[2] or call[4]], key)
 
 
 @cache
@@ -142,10 +170,6 @@ def _options(words: str) -> dict[str, click.Option]:
 
 
 @cache
-def _flags() -> dict[str, str]:
-    """Return all options of these commands by the names of their parameters."""
-    return {
-        name: option.opts[0]
-        for words in COMMANDS.values()
-        for name, option in _options(words).items()
-    }
+def _all_options() -> dict[str, click.Option]:
+    """Return the options of all these commands by the names of their parameters."""
+    return {name: one for words in COMMANDS.values() for name, one in _options(words).items()}

@@ -34,7 +34,7 @@ def decrypt(targets: tuple[str, ...], confirm: bool, output: str) -> None:
     def do(spark: SparkSession, table: str, confirm: bool) -> Changed:
         if confirm:
             return decrypt_table(spark, table, confirm=True)
-        key_id = _jvm.run(spark, "master_key_use", table=table)["keyId"]
+        key_id = _jvm.run(spark, "master_key_use", table=table)["key_id"]
         return Changed(table, f"is encrypted with {key_id!r}; it would become plaintext", False)
 
     _targets.changes(targets, do, confirm, output)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from pyspark_iceberg_crypto.cli import _session, _targets
+from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.verbs.encryption import PurgeReport, purge_plaintext
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @_session.command()
@@ -48,7 +54,8 @@ def purge(
       iceberg-crypto purge lake.db.t
       iceberg-crypto purge lake.db.t --confirm
 
-    Exit codes: 0 it is done, 1 plaintext elsewhere is left, 2 it could not be done, 64 the command is wrong.
+    Exit codes: 0 it is done, 1 plaintext elsewhere is left, or, without --confirm, what --folder, --keep or
+    --accept-missing would have to settle first, 2 it could not be done, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
 
     def paths(done: PurgeReport) -> str:
@@ -58,6 +65,10 @@ def purge(
             *(f"cannot be read: {gap}" for gap in done.gaps),
         ]
         return "\n".join([*(() if done.committed else done.paths), *told])
+
+    def skip(spark: SparkSession, table: str) -> str:
+        use = _jvm.run(spark, "master_key_use", table=table)
+        return "" if use["has_old_plaintext"] else "it has no plaintext to purge"
 
     _targets.changes(
         targets,
@@ -72,4 +83,6 @@ def purge(
         confirm,
         output,
         paths,
+        skip=skip,
+        pending=lambda found: not found.outside and (accept_missing or not found.gaps),
     )

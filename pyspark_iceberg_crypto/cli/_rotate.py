@@ -103,7 +103,7 @@ def rotate(
     ):
         code = _targets.confirmed(
             lambda confirm: _targets.each_whole(
-                targets, lambda target: rotated(target, confirm), output, _is_pending
+                targets, lambda target: rotated(target, confirm), output, _is_pending, not confirm
             ),
             confirm,
             output,

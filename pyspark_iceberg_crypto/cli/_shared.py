@@ -103,8 +103,15 @@ def errors_told() -> Iterator[None]:
 
 def told(error: Exception) -> tuple[str, str]:
     """Say what is wrong, and what to do about it, in the words of the command line."""
+    message, hint = plain(error)
+    is_ours = isinstance(error, IcebergCryptoError)
+    return (spoken(message), spoken(hint)) if is_ours else (message, hint)
+
+
+def plain(error: Exception) -> tuple[str, str]:
+    """Say the same in the words of SQL and Python, for a report, which may be signed."""
     if isinstance(error, IcebergCryptoError):
-        return spoken(error.message), spoken(error.hint)
+        return error.message, error.hint
     is_sparks = any(kind.__name__ == "PySparkException" for kind in type(error).__mro__)
     hint = "is the catalog set up? see --catalog-conf and --conf" if is_sparks else ""
     return first_line(error), hint

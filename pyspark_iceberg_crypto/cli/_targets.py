@@ -90,9 +90,9 @@ def changes(
         listed = list(_tables(spark, targets))
 
         def one(target: _Target, confirm: bool) -> Any:
-            if target.of_many and (why := skip(spark, target.name)):
-                return _Skipped(target.name, why)
             try:
+                if target.of_many and (why := skip(spark, target.name)):
+                    return _Skipped(target.name, why)
                 return do(spark, target.name, confirm)
             except NotEncryptedError as error:
                 if target.of_many:
@@ -100,7 +100,9 @@ def changes(
                 raise
 
         ended = confirmed(
-            lambda confirm: _each(listed, lambda t: one(t, confirm), output, more, pending),
+            lambda confirm: _each(
+                listed, lambda t: one(t, confirm), output, more, pending, not confirm
+            ),
             confirm,
             output,
         )
@@ -121,12 +123,13 @@ def confirmed(do: Callable[[bool], tuple[int, bool]], confirm: bool, output: str
         do: does it, or with False only shows what it would do; returns the exit code, and whether there is
             something to do.
         confirm: whether the command line confirms it.
-        output: "text" or "json". With JSON, which is one document, nobody is asked; nor is without a terminal.
+        output: "text" or "json". With JSON, which is one document, nobody is asked; nor is without a terminal, of
+            which standard error shows the question.
     """
     code, pending = do(confirm)
     if confirm or not pending:
         return code
-    if output == "text" and sys.stdin.isatty() and sys.stdout.isatty():
+    if output == "text" and all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr)):
         if click.confirm("Do this?", err=True):
             return do(True)[0]
     else:
@@ -139,8 +142,16 @@ def each_whole(
     do: Callable[[str], Report],
     output: str,
     pending: Callable[[Any], bool] = lambda _: True,
+    is_dry: bool = False,
 ) -> tuple[int, bool]:
     """Do something in a session that is there, where a namespace or a catalog has a result of its own.
+
+    Args:
+        targets: tables, namespaces and catalogs.
+        do: does it to one of them, with a report as result.
+        output: "text" or "json".
+        pending: see `changes`.
+        is_dry: whether it only says what would be done.
 
     Returns:
         the exit code, the worst one; and whether one of the results is pending.
@@ -149,7 +160,7 @@ def each_whole(
         IcebergCryptoError: of the only target that was asked for.
     """
     listed = [_Target(t) for t in targets]
-    return _each(listed, lambda t: do(t.name), output, lambda _: "", pending)
+    return _each(listed, lambda t: do(t.name), output, lambda _: "", pending, is_dry)
 
 
 @dataclass(frozen=True)
@@ -187,6 +198,7 @@ def _each(
     output: str,
     more: Callable[[Any], str],
     pending: Callable[[Any], bool],
+    is_dry: bool,
 ) -> tuple[int, bool]:
     is_one = len(targets) == 1 and not targets[0].of_many
     codes, told, left, is_pending = [_shared.OK], [], 0, False
@@ -213,7 +225,8 @@ def _each(
     if output == "json":
         _shared.show_json(told[0] if is_one else told)
     elif not is_one:
-        _shared.show(Text(f"{_count(targets)}, {left:,} not done", "bold"))
+        ended = f"{left:,} failed, nothing changed" if is_dry else f"{left:,} not done"
+        _shared.show(Text(f"{_count(targets)}, {ended}", "bold"))
     return max(codes, key=_WORST_LAST.index), is_pending
 
 

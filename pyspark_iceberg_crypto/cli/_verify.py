@@ -148,7 +148,7 @@ def _verify(
             else:
                 found.reports.append(report)
         except Exception as error:  # noqa: BLE001 (of one target; the others are still to be checked)
-            problem, hint = _shared.told(error)
+            problem, hint = _shared.plain(error)
             found.not_checked.append({"table": target, "problem": problem, "hint": hint})
     return found
 

@@ -119,8 +119,9 @@ def place(found: dict[str, Any]) -> str:
     """Say which step it is, and of many tables which one: 3 of 40 tables, lake.db.t: manifests."""
     if found["table"] is None:
         return str(found["step"])
-    tables = plural(found["tables_total"], "table")
-    return f"{found['tables_done'] + 1:,} of {tables}, {visible(found['table'])}: {found['step']}"
+    total = found["tables_total"]
+    number = min(found["tables_done"] + 1, total)  # after the last one, it is still named
+    return f"{number:,} of {plural(total, 'table')}, {visible(found['table'])}: {found['step']}"
 
 
 def amount(found: dict[str, Any]) -> str:

@@ -82,8 +82,8 @@ class PurgeReport(Changed):
 
     @property
     def ok(self) -> bool:
-        """Whether no plaintext is left; a dry run does not check that, and is ok."""
-        return not (self.committed and self.left)
+        """Whether no plaintext is left; of a dry run, whether nothing is outside, and there are no gaps."""
+        return not (self.left if self.committed else self.outside or self.gaps)
 
 
 @dataclass(frozen=True)

@@ -137,8 +137,9 @@ def test_catalog_settings_go_to_the_tables_catalog(monkeypatch: pytest.MonkeyPat
     seen: list[tuple[Any, ...]] = []
 
     @contextmanager
-    def session(*arguments: Any, needed: list[str]) -> Iterator[SparkDouble]:
-        seen.append((*arguments, needed, click.get_current_context().obj.catalog_conf))
+    def session(names: list[str], also: list[str], needed: list[str]) -> Iterator[SparkDouble]:
+        assert also == []
+        seen.append((names, needed, click.get_current_context().obj.catalog_conf))
         yield SparkDouble()
 
     monkeypatch.setattr(_session, "session", session)

@@ -103,7 +103,7 @@ ANSWERS: dict[str, Any] = {
         "current": [],
     },
     "encryption_keys": KEYS,
-    "master_key_use": {"keyId": "k", "keks": [{"madeAt": 1, "version": 1, "masterKeyId": "k"}]},
+    "master_key_use": {"table": "lake.db.t", "key_id": "k", "has_old_plaintext": False},
     "check_report": None,
 }
 
@@ -325,7 +325,11 @@ def test_several_tables(run: Run) -> None:
     assert result.exit_code == 2
     shown = "✗ lake.db.t: no key for lake.db.t\nhint: create it\n✓ lake.db.t: done"
     assert shown in result.stdout
+    assert result.stdout.endswith("2 tables, 1 failed, nothing changed\n")
+    result = run("prune", "lake.db.t", "lake.db.u", "--confirm", fails=("lake.db.t",))
     assert result.stdout.endswith("2 tables, 1 not done\n")
+    result = run("rotate", "lake.db.t", "lake.db.u")
+    assert result.stdout.endswith("2 tables, 0 failed, nothing changed\n")
     result = run("repair", "lake.db.t", "lake.db.u", fails=("lake.db.t",), answers={})
     assert result.exit_code == 1, "a finding, whatever could not be looked at"
 
@@ -347,7 +351,12 @@ def test_a_person_is_asked_before_a_change(run: Run, monkeypatch: pytest.MonkeyP
     assert dry == [True, True, False]
     answers = iter([False, True])
     monkeypatch.setattr(click, "confirm", lambda *_, **__: next(answers))
-    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
+    terminals = {"<stdin>", "<stdout>"}
+    is_terminal = lambda stream: stream.name in terminals  # noqa: E731
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", is_terminal)
+    assert run("prune", "lake.db.tt").stderr == f"{note}\n", "nobody would see the question"
+    assert dry.pop()
+    terminals.add("<stderr>")
     assert "✓" not in run("prune", "lake.db.tt").stdout
     assert run("prune", "lake.db.tt").stdout.count("lake.db.t: done") == 2
     assert dry[3:] == [True, True, False]
@@ -362,6 +371,19 @@ def test_all_tables_of_a_namespace(run: Run) -> None:
     assert valid("prune", result)[0] == {"table": "lake.db.t", "skipped": "it is not encrypted"}
     result = run("encrypt", "lake", "--key-id", "k", plain=("lake.db.u",))
     assert "· lake.db.t: skipped: it is already encrypted\n✓ lake.db.t: done" in result.stdout
+    result = run(
+        "purge", "lake.db.*", "--confirm", plain=("lake.db.u",), answers={"list_tables": TABLES[:2]}
+    )
+    assert (result.exit_code, result.stdout.splitlines()) == (
+        0,
+        [
+            "· lake.db.t: skipped: it has no plaintext to purge",
+            "· lake.db.u: skipped: it is not encrypted",
+            "2 tables, 0 not done",
+        ],
+    )
+    purgeable = {"master_key_use": {"key_id": "k", "has_old_plaintext": True}}
+    assert "✓ lake.db.t: done" in run("purge", "lake.db.*", answers=purgeable).stdout
     found = json.loads(
         run("prune", "lake.db.*", "--output", "json", answers={"list_tables": []}).stdout
     )

@@ -207,17 +207,19 @@ def test_several_tables(run: Callable[..., Result]) -> None:
     answers = {
         "lake.db.good": verify_json(),
         "lake.db.bad": evidence_json(),
-        "lake.db.gone": KeyNotFoundError("no key \x1b[2J", "create it"),
+        "lake.db.gone": KeyNotFoundError("no key \x1b[2J", "Call repair_table."),
     }
     result = run("verify", "lake.db.good", "lake.db.gone", "--output", "json", answers=answers)
     assert result.exit_code == 2
     found = json.loads(result.stdout)
     Draft202012Validator(report_schema()).validate(found)
     assert [one["table"] for one in found["reports"]] == ["lake.db.good"]
-    assert found["not_checked"][0]["hint"] == "create it" and not found["ok"]
+    assert found["not_checked"][0]["hint"] == "Call repair_table.", "it may be signed"
+    assert not found["ok"]
     result = run("verify", *answers, answers=answers)
     assert result.exit_code == 1
     assert "1 has problems, 1 could not be checked" in result.stdout and "\x1b" not in result.stdout
+    assert "Run `iceberg-crypto repair`." in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,12 @@ SQL = (  # what a command would not do
     "CALL lake.system.encrypt_table(table => 'lake.db.t', max_bytes => 9)",
     "CALL lake.system.repair_table(table => 'lake.db.t', other => 'x')",
     "table lake.db.encrypt_table of 'repair_table'",
+    "CALL lake.system.purge_plaintext(table => '/data/t', dry_run => true) lists, without dry_run deletes",
+    "CALL lake.system.drop_value_key(name => 'k', confirm => true) drops it; keep => array('...')",
+    "CALL lake.system.f(m => map('a)', array('x')), confirm => true)",
+    "expire the earlier snapshots, and call this with confirm => true",
+    "create one: configure_spark(SparkSession.builder, ...).getOrCreate()",
+    "call configure_spark before the first Spark session",
 )
 SAID = {
     STATEMENT: REPAIR,
@@ -198,13 +204,21 @@ SAID = {
     "Call purge_plaintext, then decrypt_table.": (
         "Run `iceberg-crypto purge`, then `iceberg-crypto decrypt`."
     ),
-    "call it with accept_missing => true: it": "run it with --accept-missing: it",
+    "call purge_plaintext again, or call it with accept_missing => true: it": (
+        "run `iceberg-crypto purge` again, or run it with --accept-missing: it"
+    ),
+    "purge_plaintext with dry_run => true lists. Set spark.x.keep=true, and folders => array('...').": (
+        "`iceberg-crypto purge` without --confirm lists. Set spark.x.keep=true, and --folder URI."
+    ),
+    "purge_plaintext lists them (dry_run) and deletes": (
+        "`iceberg-crypto purge` lists them (without --confirm) and deletes"
+    ),
     "verify_table(strays=True) lists files": "`iceberg-crypto verify --strays` lists files",
     "or pyspark_iceberg_crypto.Vault(...).create_key('k 1').": (
-        "or `iceberg-crypto kms vault create-key 'k 1'`."
+        "or `iceberg-crypto kms create-key 'k 1'`."
     ),
     "make one: Keystore.create(path, keys=[...], ...)": (
-        "make one: `iceberg-crypto kms keystore create-key NAME`"
+        "make one: `iceberg-crypto kms create-key NAME`"
     ),
     "make it: create_key('k')": "make it: `iceberg-crypto kms create-key k`",
     "rotate_key makes versions": "`iceberg-crypto kms rotate-key` makes versions",

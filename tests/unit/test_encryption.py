@@ -76,6 +76,7 @@ def test_purge(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     folders = ("--folder", "/old", "--folder", "/older", "--keep", "/kept", "--accept-missing")
     result, asked = run("purge", "lake.db.t", *folders, answer=PURGED)
     assert asked == ["purge_plaintext", "lake.db.t", True, ["/old", "/older"], ["/kept"], True]
+    assert result.exit_code == 1 and "--confirm" not in result.stderr, "it would be refused"
     assert result.stdout.splitlines() == [
         rf"· lake.db.t\x1b[31m: {PURGED['message']}",
         "a",
@@ -84,6 +85,11 @@ def test_purge(run: Callable[..., tuple[Result, list[Any]]]) -> None:
         "left: /kept/d",
         "cannot be read: manifest m: there is no such file",
     ]
+    inside = {**PURGED, "outside": {}, "outside_paths": []}
+    result, _ = run("purge", "lake.db.t", "--accept-missing", answer=inside)
+    assert "Add --confirm" in result.stderr, "what is missing was accepted"
+    result, _ = run("purge", "lake.db.t", answer={**inside, "gaps": []})
+    assert result.exit_code == 0 and "Add --confirm" in result.stderr
     done = {**PURGED, "committed": True, "outside": {}, "outside_paths": [], "gaps": []}
     result, _ = run("purge", "lake.db.t", "--confirm", answer=done)
     assert result.exit_code == 1 and result.stdout.splitlines()[1:] == ["left: /kept/d"]
@@ -109,7 +115,7 @@ def test_decrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     result, asked = run("decrypt", "lake.db.t", "--confirm", answer=answer)
     assert asked == ["decrypt_table", "lake.db.t", True]
     assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: plaintext now")
-    result, asked = run("decrypt", "lake.db.t", answer={"keyId": "k1"})
+    result, asked = run("decrypt", "lake.db.t", answer={"key_id": "k1"})
     assert asked == ["master_key_use", "lake.db.t"]
     said = "· lake.db.t: is encrypted with 'k1'; it would become plaintext"
     assert (result.exit_code, result.stdout.strip()) == (0, said)

@@ -34,6 +34,8 @@ def test_the_table_of_many() -> None:
     assert _progress.place(FOUND) == "manifests"
     of_many = {**FOUND, "table": "lake.db.\x1bt", "tables_done": 2, "tables_total": 40}
     assert _progress.place(of_many) == r"3 of 40 tables, lake.db.\x1bt: manifests"
+    ended = {**of_many, "tables_done": 40}
+    assert _progress.place(ended) == r"40 of 40 tables, lake.db.\x1bt: manifests"
     at_once = {**FOUND, "unit": "tables", "done": 3, "total": 40, "bytes_total": 0}
     assert _progress.amount(at_once) == "3 of 40 tables, 1 min 35 s left"
 

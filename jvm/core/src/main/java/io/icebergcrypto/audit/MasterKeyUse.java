@@ -27,15 +27,21 @@ import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * Which master keys, in which versions, wrapped the KEKs that one table needs, and the value keys
- * that it keeps. The KMS is not asked, and metadata is not authenticated: it may be anyone's.
+ * that it keeps; and whether its plaintext is left. The KMS is not asked, and metadata is not
+ * authenticated: it may be anyone's.
  *
  * @param table the table's full name
  * @param keyId its master key; null when it was removed from its properties
  * @param keks the KEKs that something needs
  * @param valueKeys all versions of value keys
+ * @param hasOldPlaintext whether it was encrypted in place, and its plaintext was not purged since
  */
 public record MasterKeyUse(
-    String table, String keyId, List<WrappedBy> keks, List<WrappedBy> valueKeys) {
+    String table,
+    String keyId,
+    List<WrappedBy> keks,
+    List<WrappedBy> valueKeys,
+    boolean hasOldPlaintext) {
   /**
    * Which key wrapped a KEK or a value key.
    *
@@ -100,7 +106,8 @@ public record MasterKeyUse(
               .filter(kek -> !unneeded.contains(kek.keyId()))
               .map(kek -> WrappedBy.of(kek, used.contains(kek.keyId())))
               .toList(),
-          WrappedValueKey.all(metadata.properties()).stream().map(WrappedBy::of).toList());
+          WrappedValueKey.all(metadata.properties()).stream().map(WrappedBy::of).toList(),
+          metadata.properties().containsKey(EncryptionProperties.PLAINTEXT_METADATA));
     } catch (TamperedException | NotSupportedException e) {
       throw e.inTable(table.name());
     }
@@ -155,6 +162,7 @@ public record MasterKeyUse(
     values.put("key_id", keyId);
     values.put("keks", keks);
     values.put("value_keys", valueKeys);
+    values.put("has_old_plaintext", hasOldPlaintext);
     return values;
   }
 }

@@ -58,16 +58,12 @@ public final class SessionProperties {
     Map<String, String> found = new TreeMap<>();
     for (Map.Entry<String, String> property : hadoop) {
       String name = property.getKey();
-      if (prefixes.stream().anyMatch(prefix -> isBelow(name, prefix))) {
+      if (prefixes.stream().anyMatch(prefix -> PropertyReader.isBelow(name, prefix))) {
         found.put(name, hadoop.get(name));
       }
     }
 
     return found;
-  }
-
-  private static boolean isBelow(String name, String prefix) {
-    return name.regionMatches(true, 0, prefix, 0, prefix.length());
   }
 
   /** Their values. */

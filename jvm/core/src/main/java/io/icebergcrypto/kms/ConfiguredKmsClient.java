@@ -4,6 +4,7 @@ import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.SharedKeys;
 import io.icebergcrypto.kms.call.TableBinding;
 import io.icebergcrypto.kms.config.KmsConfig;
+import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.SettingsGuard;
 import java.nio.ByteBuffer;
@@ -27,7 +28,9 @@ abstract class ConfiguredKmsClient
 
   @Override
   public void initialize(Map<String, String> properties) {
-    SettingsGuard.checkAll(properties); // here, for a catalog of Iceberg's own makes clients, too
+    // both here, for a catalog of Iceberg's own makes clients, too
+    SettingsGuard.checkAll(properties);
+    KmsProperties.check(KmsType.ofClient(getClass().getName()).orElseThrow().word(), properties);
     KmsConfig read = read(properties);
     close();
     this.config = read;

@@ -64,10 +64,10 @@ public final class KmsClients {
     Resilience.Limits limits = Resilience.Limits.of(properties);
     String application = CallContext.application(properties);
     String implementation = implementation(properties);
-    KmsType.ofClient(implementation)
-        .ifPresentOrElse(
-            type -> KmsProperties.check(type.word(), properties),
-            () -> SettingsGuard.checkAll(properties)); // ours ask by themselves, others do not
+    if (KmsType.ofClient(implementation).isEmpty()) {
+      SettingsGuard.checkAll(properties); // ours ask by themselves, others do not
+    }
+
     try {
       KeyManagementClient client = newClient(implementation);
       boolean authenticated = authenticatedWrapping(client, properties);

@@ -20,7 +20,7 @@ class MasterKeyUseTest {
   }
 
   private static MasterKeyUse use(String keyId, List<WrappedBy> keks, List<WrappedBy> valueKeys) {
-    return new MasterKeyUse("lake.db.t", keyId, keks, valueKeys);
+    return new MasterKeyUse("lake.db.t", keyId, keks, valueKeys, false);
   }
 
   private static WrappedBy by(String keyId, Integer version) {

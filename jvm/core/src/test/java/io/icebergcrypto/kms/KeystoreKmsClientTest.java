@@ -63,6 +63,15 @@ class KeystoreKmsClientTest {
     return client;
   }
 
+  /** A catalog of Iceberg's own, which checks no names, makes it like this. */
+  @ParameterizedTest
+  @ValueSource(strings = {"encryption.kms.keystore.pth", "encryption.kms.Vault.address"})
+  void refusesAPropertyThatItHasNot(String name) {
+    assertThatThrownBy(() -> client(Map.of(name, "x")))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining(name);
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {128, 192, 256})
   void unwrapsWhatItWrapped(int bits) throws IOException {

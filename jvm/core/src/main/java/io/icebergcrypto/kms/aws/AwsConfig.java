@@ -5,7 +5,6 @@ import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.config.KmsConfig;
-import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.config.PropertyReader;
 import java.net.URI;
@@ -25,7 +24,7 @@ import java.util.regex.Pattern;
  * @param context the encryption context; empty: none, as Iceberg's own client has none; {@link
  *     #TABLE_UUID} as a value stands for the table's UUID
  * @param timeLimit of one call
- * @param properties Iceberg's, for its AwsClientProperties and AwsProperties
+ * @param properties Iceberg's, for its AwsClientProperties and AwsProperties; by names in any case
  */
 public record AwsConfig(
     String region,
@@ -65,17 +64,17 @@ public record AwsConfig(
   /**
    * Reads the properties.
    *
-   * @throws InvalidConfigurationException when one is wrong, unknown, contradicts another, or would
-   *     hold a secret
+   * @throws InvalidConfigurationException when one is wrong, contradicts another, or would hold a
+   *     secret
    * @throws NoClassDefFoundError when the AWS SDK is missing
    */
   public static AwsConfig of(Map<String, String> properties) {
     PropertyReader reader = new PropertyReader(properties);
-    Map<String, String> kept = new TreeMap<>();
+    Map<String, String> kept = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     properties.forEach(
         (name, value) -> {
-          if (ICEBERGS.stream().anyMatch(name::startsWith)) {
-            if (!name.startsWith(ROLE_TAGS)) {
+          if (ICEBERGS.stream().anyMatch(prefix -> PropertyReader.isBelow(name, prefix))) {
+            if (!PropertyReader.isBelow(name, ROLE_TAGS)) {
               reader.refuseIfNamedAsSecret(name);
             }
 
@@ -83,7 +82,7 @@ public record AwsConfig(
           }
         });
 
-    refuseUnknown(properties, reader);
+    refuseSecrets(reader);
     String region = reader.either(REGION, ICEBERG_REGION);
     String endpoint = reader.either(ENDPOINT, ICEBERG_ENDPOINT);
     if (region != null) {
@@ -128,7 +127,8 @@ public record AwsConfig(
 
   /** Whether Iceberg's own properties say which proxy there is. */
   boolean namesProxy() {
-    return properties.keySet().stream().anyMatch(name -> name.startsWith(PROXY_SETTINGS));
+    return properties.keySet().stream()
+        .anyMatch(name -> PropertyReader.isBelow(name, PROXY_SETTINGS));
   }
 
   /**
@@ -137,7 +137,8 @@ public record AwsConfig(
    * @param proxy host and port; null: none
    */
   Map<String, String> throughProxy(String proxy) {
-    Map<String, String> result = new TreeMap<>(properties);
+    Map<String, String> result = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    result.putAll(properties);
     SDKS_PROXIES.forEach(name -> result.put(name, "false"));
     if (proxy != null) {
       result.put(PROXY, "http://" + proxy);
@@ -227,16 +228,13 @@ public record AwsConfig(
     }
   }
 
-  /** A misspelt name would silently drop an encryption context. */
-  private static void refuseUnknown(Map<String, String> properties, PropertyReader reader) {
+  private static void refuseSecrets(PropertyReader reader) {
     for (String secret : SECRETS) {
       reader.refuseSecret(
           secret,
           "AWS's own variables (AWS_ACCESS_KEY_ID, ...), AWS_PROFILE, a role of the host, or"
               + " client.credentials-provider");
     }
-
-    KmsProperties.check("aws", properties);
   }
 
   private static URI requireUrl(String property, String value) {

@@ -82,7 +82,7 @@ public record AzureConfig(
         reader.flag(STORE_KEY_VERSION, false),
         reader.count(VERSIONS_TO_TRY, 50, 1, "a number of key versions, 1 or more", "50"),
         TimeLimit.of(reader),
-        credential(reader, properties));
+        credential(reader));
   }
 
   @Override
@@ -181,18 +181,19 @@ public record AzureConfig(
   }
 
   /** Nothing else of {@code adls.*}, where Iceberg allows keys and tokens of a storage account. */
-  private static Map<String, String> credential(
-      PropertyReader reader, Map<String, String> properties) {
+  private static Map<String, String> credential(PropertyReader reader) {
     Map<String, String> found = new TreeMap<>();
-    if (properties.containsKey(CREDENTIAL_PROVIDER)) {
-      properties.forEach(
-          (property, value) -> {
-            if (property.equals(CREDENTIAL_PROVIDER)
-                || property.startsWith(CREDENTIAL_PROVIDER + ".")) {
-              reader.refuseIfNamedAsSecret(property);
-              found.put(property, value);
-            }
-          });
+    String provider = reader.optional(CREDENTIAL_PROVIDER);
+    if (provider != null) {
+      found.put(CREDENTIAL_PROVIDER, provider);
+      reader
+          .withPrefix(CREDENTIAL_PROVIDER + ".")
+          .forEach(
+              (name, value) -> {
+                String property = CREDENTIAL_PROVIDER + "." + name;
+                reader.refuseIfNamedAsSecret(property);
+                found.put(property, value);
+              });
     }
 
     return found;

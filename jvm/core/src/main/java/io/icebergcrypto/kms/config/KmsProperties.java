@@ -154,7 +154,7 @@ public final class KmsProperties {
             .filter(section -> section.startsWith("kms."))
             .map(section -> section.substring("kms.".length()))
             .filter(one -> !one.equals(type))
-            .filter(one -> name.startsWith(PREFIX + one + "."))
+            .filter(one -> PropertyReader.isBelow(name, PREFIX + one + "."))
             .findFirst()
             .orElse(null);
     return other == null

@@ -1,14 +1,16 @@
 package io.icebergcrypto.kms.config;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * Reads the catalog properties of a KMS client. Every error names the property, and none shows the
- * value of a secret.
+ * Reads the catalog properties of a KMS client. Names have no case, as in Spark's catalog options,
+ * whatever map they are in: what another case hid would be neither read nor refused. Every error
+ * names the property, and none shows the value of a secret.
  */
 public final class PropertyReader {
   private static final Set<String> SECRETS =
@@ -28,7 +30,7 @@ public final class PropertyReader {
    * @throws InvalidConfigurationException when it is missing or blank
    */
   public String required(String property, String example) {
-    String value = properties.get(property);
+    String value = value(property);
     if (value == null || value.isBlank()) {
       throw new InvalidConfigurationException(
           "Property " + property + (value == null ? " is missing" : " is empty"),
@@ -45,7 +47,7 @@ public final class PropertyReader {
    * @throws InvalidConfigurationException when it is there and blank
    */
   public String optional(String property) {
-    String value = properties.get(property);
+    String value = value(property);
     if (value == null) {
       return null;
     }
@@ -147,16 +149,52 @@ public final class PropertyReader {
         "They mean the same: keep one of the two; " + icebergs + " is Iceberg's own name for it.");
   }
 
-  /** The properties below a prefix (which ends with a dot), by the rest of their names, sorted. */
+  /**
+   * The properties below a prefix (which ends with a dot), by the rest of their names, sorted. The
+   * rest keeps its case.
+   *
+   * @throws InvalidConfigurationException when prefixes that differ in case give one of them two
+   *     values
+   */
   public Map<String, String> withPrefix(String prefix) {
     Map<String, String> found = new TreeMap<>();
     properties.forEach(
         (property, value) -> {
-          if (property.startsWith(prefix) && property.length() > prefix.length()) {
-            found.put(property.substring(prefix.length()), value);
+          if (isBelow(property, prefix) && property.length() > prefix.length()) {
+            String name = property.substring(prefix.length());
+            String other = found.put(name, value);
+            if (other != null && !other.equals(value)) {
+              throw twice(prefix + name);
+            }
           }
         });
     return found;
+  }
+
+  /** Whether a name starts with a prefix, in any case. */
+  public static boolean isBelow(String name, String prefix) {
+    return name.regionMatches(true, 0, prefix, 0, prefix.length());
+  }
+
+  /** What a property is set to; null: it is not. */
+  private String value(String property) {
+    List<String> values =
+        properties.entrySet().stream()
+            .filter(one -> one.getKey().equalsIgnoreCase(property))
+            .map(Map.Entry::getValue)
+            .distinct()
+            .toList();
+    if (values.size() > 1) {
+      throw twice(property);
+    }
+
+    return values.isEmpty() ? null : values.get(0);
+  }
+
+  private static InvalidConfigurationException twice(String property) {
+    return new InvalidConfigurationException(
+        "Property " + property + " is set twice, by names that differ in case, to two values",
+        "Keep one of the two.");
   }
 
   /**
@@ -193,7 +231,7 @@ public final class PropertyReader {
    * @throws InvalidConfigurationException when it is set; the error does not show the value
    */
   public void refuseSecret(String property, String useInstead) {
-    if (properties.containsKey(property)) {
+    if (value(property) != null) {
       throw new InvalidConfigurationException(
           "Property " + property + " would show a secret to anyone who can see the session",
           "Put it into an environment variable or a file, and name that with " + useInstead + ".");

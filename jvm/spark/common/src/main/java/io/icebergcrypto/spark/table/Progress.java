@@ -14,6 +14,7 @@ import org.apache.spark.util.LongAccumulator;
  */
 public final class Progress {
   private static final String TABLES = "tables";
+  private static final String STARTING = "starting";
 
   private record Step(String name, String unit, long count, long bytes, long startNanos) {}
 
@@ -22,7 +23,7 @@ public final class Progress {
   private final AtomicLong doneTables = new AtomicLong(); // by several threads of the driver
   private volatile int ofTables;
   private volatile String table;
-  private volatile Step step = new Step("starting", "files", 0, 0, System.nanoTime());
+  private volatile Step step = new Step(STARTING, "files", 0, 0, System.nanoTime());
 
   /** Starts with nothing done. */
   public Progress(SparkContext context) {
@@ -57,7 +58,8 @@ public final class Progress {
   /** Begins one of them, which may have steps of its own; null: several are done at once. */
   void beginTable(String table) {
     this.table = table;
-    begin(new Step("starting", TABLES, ofTables, 0, System.nanoTime()));
+    String name = table == null ? TABLES : STARTING;
+    begin(new Step(name, TABLES, ofTables, 0, System.nanoTime()));
   }
 
   /** One of them is done. */

@@ -313,9 +313,10 @@ public final class PlaintextPurge {
                   String.join(", ", files.outsidePaths(NAMED))),
               "Nothing was deleted. They may be another table's: add_files, snapshot and migrate"
                   + " import such files, and anyone who can write to the storage can name any."
-                  + " dry_run => true lists them. Give folders with files that others need as keep"
-                  + " => array('...'), and those in which the listed files belong to this table"
-                  + " alone, such as a former write.data.path, as folders => array('...').")
+                  + " purge_plaintext with dry_run => true lists them. Give folders with files that"
+                  + " others need as keep => array('...'), and those in which the listed files"
+                  + " belong to this table alone, such as a former write.data.path, as folders =>"
+                  + " array('...').")
           .inTable(table.name());
     }
   }
