@@ -98,11 +98,13 @@ def _snapshots(found: VerifyTablesReport) -> str:
 def scope(found: VerifyTablesReport) -> str:
     """Say how much was looked at, how deep, and what of each table."""
     files = sum(_words.file_count(report) for report in found.reports)
+    resumed = sum(report.resumed_files for report in found.reports)
     parts = [
         f"{plural(files, 'file')} in {plural(len(found.reports), _thing(found))}",
         *_each(found, "depth {}", lambda one: one.depth),
         *_each(found, "{}", _reach),
         *_each(found, "sample {}", lambda one: f"{one.sample:g}" if one.sample < 1 else None),
+        *([f"{plural(resumed, 'file')} checked before"] if resumed else []),
         *(["strays"] if any(one.strays for one in found.reports) else []),
     ]
     views = f"; {plural(len(found.views), 'view')}, which have no files" if found.views else ""

@@ -295,7 +295,11 @@ def scope(report: TableReport) -> str:
         reach(report) if report.folder is None else "a folder, without a catalog",
         f"depth {report.depth}",
         *(["strays"] if report.strays else []),
-        *([f"{report.resumed_files:,} files checked before"] if report.resumed_files else []),
+        *(
+            [f"{plural(report.resumed_files, 'file')} checked before"]
+            if report.resumed_files
+            else []
+        ),
         *([f"sample {report.sample:g}, seed {report.seed}"] if report.sample < 1 else []),
         size(byte_count(report)),
         f"{report.seconds:.1f} s",

@@ -513,6 +513,7 @@ def test_depth_is_not_said_of_files_that_were_not_read(depth: str) -> None:
 def test_the_top_of_a_page_adds_up_what_was_not_checked() -> None:
     resumed = verify_json(resume="s3://b/r", resumed_files=3, metadata_authenticated=False)
     both = several(resumed, {**resumed, "resumed_files": 2}, OPEN, GOOD)
+    assert ", 5 files checked before" in " ".join(str(both).split())
     top, _, _ = both.to_html().partition('aria-label="Tables"')
     for said in (
         "5 files of 2 tables that an earlier run had recorded in s3://b/r as correct were not read again",
