@@ -169,7 +169,7 @@ def history(snapshots: Sequence[SnapshotTotal]) -> Curve | None:
         return round(182 - 166 * total / top, 1)
 
     dots = [
-        Dot(x(time), y(total), f"{one.timestamp}: {size(total)}" + _files(one))
+        Dot(x(time), y(total), f"{visible(one.timestamp)}: {size(total)}" + _files(one))
         for time, total, one in known
     ]
     steps = f"M{dots[0].x} {dots[0].y}" + "".join(f"H{dot.x}V{dot.y}" for dot in dots[1:])
@@ -181,7 +181,8 @@ def history(snapshots: Sequence[SnapshotTotal]) -> Curve | None:
     ]
     return Curve(
         "Bytes of the table's data after each snapshot",
-        f"{plural(len(known), 'snapshot')} from {known[0][2].timestamp} to {known[-1][2].timestamp}: "
+        f"{plural(len(known), 'snapshot')} from {visible(known[0][2].timestamp)} to "
+        f"{visible(known[-1][2].timestamp)}: "
         f"from {size(known[0][1])} to {size(known[-1][1])}.",
         steps,
         f"{steps}V182H0Z",

@@ -178,7 +178,7 @@ def _tables(found: VerifyTablesReport) -> RenderableType:
                 Text(f"{_words.file_count(report):,}"),
                 Text(size(_words.byte_count(report))),
                 Text(visible(report.key_id)),
-                Text(_words.word(known), _COLOURS[known]),
+                Text(_words.word(report), _COLOURS[known]),
             ]
         )
     without = [(one["table"], "?", "not checked", "yellow") for one in found.not_checked]

@@ -55,8 +55,8 @@ def _view(report: TableReport, most: int) -> SimpleNamespace:
         report=report,
         kind=kind,
         mark="!" if kind == "good" and report.plaintext_metadata else _words.mark(kind),
-        word=_words.word(kind) + (", PLAINTEXT not purged" if report.plaintext_metadata else ""),
-        verdict=f"{_words.mark(kind)} {visible(_words.verdict(report))}",
+        word=_words.word(report) + (", PLAINTEXT not purged" if report.plaintext_metadata else ""),
+        verdict=f"{_words.mark(kind)} {_words.verdict(report)}",
         line=_words.scope(report),
         depth=_scope.depth(report),
         metadata=_words.metadata(report),
@@ -206,7 +206,7 @@ def page(
             reports=[_view(report, SHOWN_ON_A_PAGE) for report in reports],
             several=several,
             all=_all(title, reports, several) if several else None,
-            signature={"kind": state, "head": head, "said": said, **(signature[0] or {})},
+            signature={"kind": state, "head": head, "said": said},
             style=_safe(style),
             style_hash=f"sha256-{digest}",
             made_by=f"Made by {made_by} from the report's JSON",
@@ -222,7 +222,7 @@ def _all(title: str, reports: Sequence[TableReport], several: Several) -> Simple
         not_checked=_scope.not_checked_of_any(reports),
         files=f"{sum(map(_words.file_count, reports)):,}",
         bytes=size(sum(map(_words.byte_count, reports))),
-        depth=" ".join(dict.fromkeys(map(_scope.depth, reports))),
+        depth=_scope.depths(reports),
     )
 
 

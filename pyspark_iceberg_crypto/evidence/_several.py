@@ -17,8 +17,8 @@ def verdict(found: VerifyTablesReport) -> str:
     """Say in one line what was found, and of which tables and files."""
     left = len(found.left_out)
     said = _good(found) if found.ok else _bad(found)
-    if rest := _rest(found):
-        said += f"; {listed(rest)} were not checked"
+    said += _words.were_not_checked(_rest(found))
+    said += _words.without_keys(found.reports) if _are_folders(found) else ""
     if behind := sum(one.plaintext_metadata is not None for one in found.reports):
         said += f"; PLAINTEXT of {plural(behind, 'table')} from before encrypt_table is still in the storage"
     were = "was" if left == 1 else "were"
@@ -31,13 +31,15 @@ def _bad(found: VerifyTablesReport) -> str:
         verified = "verified" if found.left_out else "found"
         return f"No table of {found.target} was {verified}, so nothing is proved"
     codes = [report.exit_code for report in found.reports]
+    sampled = sum(report.ok and report.sample < 1 for report in found.reports)
     counted = (
         (codes.count(PROBLEM), "has problems", "have problems"),
         (codes.count(UNCHECKED), "could not be checked in full", "could not be checked in full"),
         (len(found.not_checked), "could not be checked", "could not be checked"),
-        (codes.count(OK), "is encrypted", "are encrypted"),
+        (sampled, "has no problem in its sample", "have no problem in their samples"),
+        (codes.count(OK) - sampled, *_is_ok(found)),
     )
-    thing = "folder" if _are_folders(found) else "table"
+    thing = _thing(found)
     if tables == 1:
         has = next(has for number, has, _ in counted if number)
         return f"The one {thing} of {found.target} {has}"
@@ -48,10 +50,12 @@ def _bad(found: VerifyTablesReport) -> str:
 def _good(found: VerifyTablesReport) -> str:
     number = sum(map(_words.file_count, found.reports))
     one = len(found.reports) == 1
-    thing = "folder" if _are_folders(found) else "table"
+    thing = _thing(found)
     which = "" if not found.left_out else " that was verified" if one else " that were verified"
     where = f"the one {thing}" if one else plural(len(found.reports), thing)
     where = f"{_snapshots(found)}{where} of {found.target}{which}"
+    if not number:
+        return f"There is no file yet to encrypt in {where}"
     if any(report.sample < 1 for report in found.reports):
         return f"No problem was found in a sample of {plural(number, 'file')} in {where}"
     state = "of encrypted formats" if _are_folders(found) else "encrypted"
@@ -63,6 +67,17 @@ def _rest(found: VerifyTablesReport) -> list[str]:
     files = sum(one.left_out_files for one in found.reports)
     others = any(map(_words.other_snapshots, found.reports))
     return [*([plural(files, "file")] if files else []), *(["other snapshots"] if others else [])]
+
+
+def _is_ok(found: VerifyTablesReport) -> tuple[str, str]:
+    """Say of a table, and of several, that nothing is wrong with what was checked."""
+    if _are_folders(found):
+        return "has encrypted formats only", "have encrypted formats only"
+    return "is encrypted", "are encrypted"
+
+
+def _thing(found: VerifyTablesReport) -> str:
+    return "folder" if _are_folders(found) else "table"
 
 
 def _are_folders(found: VerifyTablesReport) -> bool:
@@ -83,11 +98,13 @@ def _snapshots(found: VerifyTablesReport) -> str:
 def scope(found: VerifyTablesReport) -> str:
     """Say how much was looked at, how deep, and what of each table."""
     files = sum(_words.file_count(report) for report in found.reports)
+    resumed = sum(report.resumed_files for report in found.reports)
     parts = [
-        f"{plural(files, 'file')} in {plural(len(found.reports), 'table')}",
+        f"{plural(files, 'file')} in {plural(len(found.reports), _thing(found))}",
         *_each(found, "depth {}", lambda one: one.depth),
         *_each(found, "{}", _reach),
         *_each(found, "sample {}", lambda one: f"{one.sample:g}" if one.sample < 1 else None),
+        *([f"{plural(resumed, 'file')} checked before"] if resumed else []),
         *(["strays"] if any(one.strays for one in found.reports) else []),
     ]
     views = f"; {plural(len(found.views), 'view')}, which have no files" if found.views else ""

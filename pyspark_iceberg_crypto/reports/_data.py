@@ -6,7 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    VerificationFailedError,
+    VerificationIncompleteError,
+)
 from pyspark_iceberg_crypto.reports._text import plural
 
 Report = TypeVar("Report", bound="TableReport")
@@ -14,6 +18,7 @@ Part = TypeVar("Part")
 # Exit codes: all is encrypted, something is not, it could not be checked.
 OK, PROBLEM, UNCHECKED = 0, 1, 2
 NOT_OF_FILES = ("master", "kek", "value")  # kinds of keys that a report lists one by one
+METADATA = "metadata file"  # a kind of file
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,7 @@ class TableReport:
         """Make a report of the JVM's JSON, or of a report's own; what an older one lacks has its default.
 
         Raises:
+            ConfigurationError: it contradicts itself.
             KeyError, TypeError, ValueError: it is not a report.
         """
         if found.get("folder") is not None:
@@ -196,8 +202,11 @@ class TableReport:
             _part(SnapshotTotal, one) for one in found.get("snapshot_history") or ()
         ]
         made = cls(**told, **more)
+        _refuse_contradiction(made)
         # never ok when something is wrong, or unknown, no matter who said so
-        return made if not (made.problem_count or made.unchecked_count) else _not_ok(made)
+        right = all(by_state(count).keys() <= {"good", "plain"} for count in made.counts)
+        is_ok = made.ok is True and right and not (made.problem_count or made.unchecked_count)
+        return made if is_ok else _not_ok(made)
 
     @property
     def exit_code(self) -> int:
@@ -264,6 +273,58 @@ _FOLDER = {
     "all_snapshots": False,
     "snapshots": 0,
 }
+
+
+def by_state(count: FileCount) -> dict[str, tuple[int, int]]:
+    """Return how many files are in which state, and their bytes: good, bad, wrong, open or plain.
+
+    A file with a problem is not good, whatever it starts with.
+    """
+    usual = _usual(count)
+    told = {usual: (count.files, count.bytes)}
+    for known, files, size_of in (
+        (_wrong(count, usual), count.wrong_files, count.wrong_bytes),
+        ("open", count.unchecked_files, count.unchecked_bytes),
+    ):
+        if files and known != usual:
+            all_files, all_bytes = told[usual]
+            told[usual] = (all_files - files, all_bytes - size_of)
+            told[known] = (files, size_of)
+    return {known: sums for known, sums in told.items() if sums[0]}
+
+
+def _wrong(count: FileCount, usual: str) -> str:
+    """Return what a file with a problem is: other JSON than metadata should be encrypted, a log of Delta say."""
+    is_json = count.magic == "JSON" and count.kind != METADATA
+    return "bad" if usual == "bad" or is_json else "wrong"
+
+
+def _usual(count: FileCount) -> str:
+    """Return what is known of files without a problem.
+
+    Iceberg encrypts no metadata.json. Other JSON that should be encrypted is among the problems.
+    """
+    if count.encrypted:
+        return "good"
+    if count.kind == METADATA or count.magic in ("EMPTY", "JSON"):
+        return "plain"
+    return "bad" if count.magic else "open"
+
+
+def _refuse_contradiction(report: TableReport) -> None:
+    """Refuse a report whose parts are not its total: it would show one number, and prove another."""
+    whole = (report.file_count, report.byte_count)
+    parts = tuple(sum(getattr(one, name) for one in report.counts) for name in ("files", "bytes"))
+    least = (
+        min(one.wrong_files, one.unchecked_files, one.files - one.wrong_files - one.unchecked_files)
+        for one in report.counts
+    )
+    if parts != whole or any(number < 0 for number in least):
+        raise ConfigurationError(
+            f"the report on {report.table} contradicts itself: it is on {plural(whole[0], 'file')} "
+            f"({whole[1]:,} bytes), and its counts are of {plural(parts[0], 'file')} ({parts[1]:,} bytes)",
+            "do not rely on it; verify the table again",
+        )
 
 
 def _not_ok(report: Report) -> Report:

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pyspark_iceberg_crypto.reports import _words
-from pyspark_iceberg_crypto.reports._data import TableReport
+from pyspark_iceberg_crypto.reports._data import METADATA, TableReport
 from pyspark_iceberg_crypto.reports._text import listed, moment, plural, size
 
 Rows = list[tuple[str, str]]
 
+# What was checked of each file, before and after what it does not hold of.
 _DEPTHS = {
-    "magic": "Only the first bytes of each file were read, and the last ones of Parquet files. They show that its "
-    "format is an encrypted one, not that its content is intact.",
-    "structure": "The header, the block layout, the footer and the length of each file were checked against its key "
-    "metadata. A change within its encrypted content would not be noticed.",
-    "deep": "Every byte of every encrypted file was read, and every authentication tag was checked with the file's "
-    "key.",
+    "magic": (
+        "The first bytes of each file were read, and the last ones of Parquet files",
+        " They show whether its format is an encrypted one, not whether its content is intact.",
+    ),
+    "structure": (
+        "The header, the block layout, the footer and the length of each encrypted file were checked against its key "
+        "metadata",
+        " A change within its encrypted content would not be noticed.",
+    ),
+    "deep": (
+        "Every byte of every encrypted file was read, and every authentication tag was checked with the file's key",
+        "",
+    ),
 }
+_FOLDER_DEPTHS = {
+    "magic": (
+        "The first bytes of each file were read, and the footers of Parquet and ORC files",
+        " They show whether its format is an encrypted one, not whether its content is intact.",
+    ),
+    "deep": (
+        "Of Parquet files with keys for columns, every page was read, and checked by its authentication tag",
+        " Of other files the first bytes were read.",
+    ),
+}
+_NONE_ENCRYPTED = (
+    "None of the files that were checked is encrypted, so there was no key and no authentication tag to check",
+    "",
+)
 _NAMES = (
     "Iceberg never encrypts metadata.json. It has the schema, properties, paths of manifest lists and row counts. "
     "Anyone who can list the storage sees the names and lengths of all files."
@@ -26,15 +48,54 @@ _FOLDER = "Whether these files belong to a table, and whether the table has othe
 
 
 def depth(report: TableReport) -> str:
-    """Say what was checked of each file."""
-    if report.folder is not None and report.depth == "deep":
-        return (
-            "Of Parquet files with keys for columns, every page was read, and checked by its authentication tag. Of "
-            "other files the first bytes were read."
-        )
-    if report.folder is None and report.depth != "magic" and not _has_encrypted(report):
-        return "No file is encrypted, so there was no key and no authentication tag to check."
-    return _DEPTHS.get(report.depth, f"Depth {report.depth}.")
+    """Say what was checked of each file, and of which files that does not hold."""
+    return depths([report])
+
+
+def depths(reports: Iterable[TableReport]) -> str:
+    """Say the same of several tables: one sentence for all of which the same was checked."""
+    alike: dict[tuple[str, str], list[TableReport]] = {}
+    for report in reports:
+        alike.setdefault(_depth(report), []).append(report)
+    return " ".join(
+        (f"{_number(some)}: " if len(alike) > 1 else "") + claim + _but(some, claim) + "." + more
+        for (claim, more), some in alike.items()
+    )
+
+
+def _depth(report: TableReport) -> tuple[str, str]:
+    other = (f"Depth {report.depth}", "")
+    if report.folder is not None:
+        return _FOLDER_DEPTHS.get(report.depth, other)
+    if report.depth != "magic" and not _has_encrypted(report):
+        return _NONE_ENCRYPTED
+    return _DEPTHS.get(report.depth, other)
+
+
+def _but(reports: Sequence[TableReport], claim: str) -> str:
+    """Say which files are excepted from a claim about each file. The check of a file ends at its first problem."""
+    if claim == _NONE_ENCRYPTED[0]:
+        return ""
+    found = (
+        ("that were not in the sample", any(one.sample < 1 for one in reports)),
+        ("that an earlier run had recorded as correct", any(one.resumed_files for one in reports)),
+        (
+            "that no metadata names (only their first bytes were read)",
+            any(one.strays for one in reports),
+        ),
+        ("with a problem", any(one.problem_count for one in reports)),
+        ("that could not be checked", any(one.unchecked_count for one in reports)),
+    )
+    said = listed([f"files {which}" for which, holds in found if holds])
+    return f", except for {said}" if said else ""
+
+
+def _thing(reports: Sequence[TableReport]) -> str:
+    return "folder" if reports and all(one.folder is not None for one in reports) else "table"
+
+
+def _number(reports: Sequence[TableReport]) -> str:
+    return plural(len(reports), _thing(reports))
 
 
 def _has_encrypted(report: TableReport) -> bool:
@@ -63,40 +124,85 @@ def of_table(report: TableReport) -> Rows:
 
 def not_checked(report: TableReport) -> list[str]:
     """Say what was not checked of it, and what the report does not show."""
-    said = []
-    if report.plaintext_metadata and not report.all_snapshots:
-        said.append("The plaintext from before encrypt_table, which is still in the storage.")
-    if report.unchecked_count:
-        said.append(
-            f"{plural(report.unchecked_count, 'file')} could not be checked: nothing is known about "
-            f"{'it' if report.unchecked_count == 1 else 'them'}. See below."
+    return [*_left_open([report], lambda _: ""), *_never_shown([report])]
+
+
+def _left_open(
+    reports: Sequence[TableReport], of: Callable[[Sequence[TableReport]], str]
+) -> Iterator[str]:
+    """Say what was not checked of tables, added up.
+
+    Args:
+        reports: on the tables.
+        of: says of how many tables something is, such as " of 2 tables".
+    """
+    if some := [one for one in reports if one.plaintext_metadata and not one.all_snapshots]:
+        yield f"The plaintext{of(some)} from before encrypt_table, which is still in the storage."
+    if some := [one for one in reports if one.unchecked_count]:
+        number = sum(one.unchecked_count for one in some)
+        yield (
+            f"{plural(number, 'file')}{of(some)} could not be checked: nothing is known about {_them(number)}. "
+            "See below."
         )
-    if report.sample < 1:
-        said.append(
-            f"{plural(report.left_out_files, 'data or delete file')} ({size(report.left_out_bytes)}) "
-            f"{'was' if report.left_out_files == 1 else 'were'} not in the sample, and nothing is known about them."
+    if some := [one for one in reports if _hides_files(one)]:
+        yield (
+            f"Files{of(some)} that are named only by a metadata file, manifest list or manifest that has a problem or "
+            "could not be checked. They may not be counted."
         )
-    if report.resumed_files:
-        said.append(
-            f"{plural(report.resumed_files, 'file')} that an earlier run had recorded in {report.resume} as correct "
-            "were not read again. Anyone who can write there can make files pass."
+    if some := [one for one in reports if one.sample < 1]:
+        number, bytes_ = (sum(getattr(one, f"left_out_{what}") for one in some) for what in _SUMS)
+        yield (
+            f"{plural(number, 'data or delete file')}{of(some)} ({size(bytes_)}) {_were(number)} not in the sample, "
+            f"and nothing is known about {_them(number)}."
         )
-    if report.folder is not None:
-        return [*said, _FOLDER, _NAMES]
-    if others := _words.other_snapshots(report):
-        said.append(
-            f"Files that only {others} {'reaches' if others.startswith('1 ') else 'reach'}. Time travel can read them."
+    if some := [one for one in reports if one.resumed_files]:
+        number = sum(one.resumed_files for one in some)
+        where = listed([*dict.fromkeys(str(one.resume) for one in some)], 3)
+        yield (
+            f"{plural(number, 'file')}{of(some)} that an earlier run had recorded in {where} as correct "
+            f"{_were(number)} not read again. Anyone who can write there can make files pass."
         )
-    if not report.strays:
-        said.append(
-            "Files in the table's folders that its metadata does not name, such as those of failed writes."
+    if some := [one for one in reports if _words.other_snapshots(one)]:
+        others = _words.other_snapshots(some[0]) if len(reports) == 1 else "other snapshots"
+        reach = "reaches" if others.startswith("1 ") else "reach"
+        yield f"Files{of(some)} that only {others} {reach}. Time travel can read them."
+    tables = [one for one in reports if one.folder is None]
+    if some := [one for one in tables if not one.strays]:
+        yield f"Files in table folders{of(some)} that no metadata names, such as those of failed writes."
+    if some := [one for one in tables if not one.metadata_authenticated]:
+        yield (
+            f"The metadata{of(some)} that names the files is not authenticated: anyone who can write to the storage "
+            "may have changed which files it names."
         )
-    if not report.metadata_authenticated:
-        said.append(
-            "The metadata that names the files is not authenticated: anyone who can write to the storage may have "
-            "changed which files it names."
-        )
-    return [*said, _NAMES, "Anything that happened after the check."]
+
+
+_SUMS = ("files", "bytes")
+_LISTS = (METADATA, "manifest list", "manifest")  # kinds of files that name others
+
+
+def _hides_files(report: TableReport) -> bool:
+    """Whether files may be missing in a report, as what names them was not read."""
+    return report.folder is None and any(
+        count.kind in _LISTS and (count.wrong_files or count.unchecked_files)
+        for count in report.counts
+    )
+
+
+def _them(number: int) -> str:
+    return "it" if number == 1 else "them"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _never_shown(reports: Sequence[TableReport]) -> list[str]:
+    are_folders = any(one.folder is not None for one in reports)
+    return [
+        *([_FOLDER] if are_folders else []),
+        _NAMES,
+        "Anything that happened after the check.",
+    ]
 
 
 def _table(report: TableReport) -> str:
@@ -199,68 +305,68 @@ def of_tables(
         left_out: how many tables were left out on request.
         views: how many views there are.
     """
-    are_folders = bool(reports) and all(one.folder is not None for one in reports)
-    thing = "folder" if are_folders else "table"
-    said = f"{plural(len(reports), thing)} of {target}" if not are_folders else f"{target}"
+    are_folders = _thing(reports) == "folder"
+    said = target if are_folders else f"{_number(reports)} of {target}"
     more = [
         *([f"{missing:,} could not be checked"] if missing else []),
-        *(
-            [f"{left_out:,} {'was' if left_out == 1 else 'were'} left out on request"]
-            if left_out
-            else []
-        ),
+        *([f"{left_out:,} {_were(left_out)} left out on request"] if left_out else []),
         *([f"{plural(views, 'view')} {'has' if views == 1 else 'have'} no files"] if views else []),
     ]
     files = sum(map(_words.file_count, reports))
     keys = listed(_distinct(reports, _master_key))
     rows = [
         ("Folders" if are_folders else "Tables", "; ".join([said, *more]) + "."),
-        ("Snapshots", _each(reports, _reach)),
+        ("Snapshots", _reach(reports)),
         (
             "Files",
             f"{plural(files, 'file')} ({size(sum(map(_words.byte_count, reports)))}).{_strays(reports)}",
         ),
-        ("Depth", _each(reports, depth)),
+        ("Depth", depths(reports)),
         ("Master keys", f"{keys}." if keys else ""),
     ]
     return [(name, told) for name, told in rows if told] + _checked(reports)
 
 
 def not_checked_of_any(reports: Sequence[TableReport]) -> list[str]:
-    """Say what was not checked of any table; what is said of some only is in the reports on them."""
-    said = [not_checked(report) for report in reports]
-    of_all = [line for line in said[0] if all(line in one for one in said)] if said else []
+    """Say what was not checked of several tables, added up."""
+    thing = _thing(reports)
     return [
-        "Tables that the catalog did not list.",
-        *of_all,
-        "See the report on each table for what else was not checked of it.",
+        "Tables that the catalog did not list." if thing == "table" else "Other folders.",
+        *_left_open(reports, lambda some: f" of {_number(some)}"),
+        *(_never_shown(reports) if reports else []),
+        f"See the report on each {thing} for what was not checked of it.",
     ]
 
 
 def _strays(reports: Sequence[TableReport]) -> str:
-    strays = any(one.strays for one in reports)
-    return " Files in the tables' folders that no metadata names are among them." if strays else ""
+    if not any(one.strays for one in reports):
+        return ""
+    return " Files in the tables' folders that no metadata names are among them; only their first bytes were read."
 
 
-def _reach(report: TableReport) -> str | None:
-    if report.folder is not None:
-        return None
-    if report.all_snapshots:
-        return "All snapshots, and what is left of expired ones in the metadata files that tables still list."
-    return (
-        "The current snapshot, branches and tags of each table. Other snapshots were not checked."
-    )
+def _reach(reports: Sequence[TableReport]) -> str:
+    """Say which snapshots of tables were checked; nothing of folders."""
+    tables = [one for one in reports if one.folder is None]
+    current = [one for one in tables if not one.all_snapshots]
+    whole = len(tables) - len(current)
+    said = []
+    if whole:
+        of = f" of {plural(whole, 'table')}" if current else ""
+        said.append(
+            f"All snapshots{of}, and what is left of expired ones in the metadata files that tables still list."
+        )
+    if current:
+        of = plural(len(current), "table") if whole else "each table"
+        said.append(f"The current snapshot, branches and tags of {of}.")
+    if any(map(_words.other_snapshots, current)):
+        said.append("Other snapshots were not checked.")
+    return " ".join(said)
 
 
 def _master_key(report: TableReport) -> str | None:
     if report.key_id is None:
         return None
     return f"{report.key_id!r}" + (f" in {report.kms}" if report.kms else "")
-
-
-def _each(reports: Sequence[TableReport], what: Callable[[TableReport], str | None]) -> str:
-    """Say what holds of the tables: one thing, as a rule."""
-    return " ".join(_distinct(reports, what))
 
 
 def _distinct(

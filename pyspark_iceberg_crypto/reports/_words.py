@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark_iceberg_crypto.reports._data import OK, UNCHECKED, FileCount, TableReport
+from pyspark_iceberg_crypto.reports._data import (
+    METADATA,
+    OK,
+    UNCHECKED,
+    FileCount,
+    TableReport,
+    by_state,
+)
 from pyspark_iceberg_crypto.reports._text import listed, moment, plural, size
 
-METADATA = "metadata file"
 STATES = {
     "bad": "PLAINTEXT",
     "wrong": "with a problem",  # though its format is right
@@ -62,9 +68,15 @@ class CheckedSignature:
 
 
 def states(report: TableReport) -> dict[str, str]:
-    """Return the word for each state: files with a problem are damaged, unless the report lists other problems."""
+    """Return the word for each state.
+
+    Files with a problem are damaged if the report lists all problems, and no other ones. Of a folder only the format of
+    its files is known.
+    """
+    good = STATES["good"] if report.folder is None else "of an encrypted format"
     codes = {problem.code for problem in report.wrong} - {"plaintext"}
-    return {**STATES, "wrong": "damaged"} if codes and codes <= _DAMAGED else STATES
+    damaged = codes and codes <= _DAMAGED and report.problem_count <= len(report.wrong)
+    return {**STATES, "good": good, "wrong": "damaged" if damaged else STATES["wrong"]}
 
 
 def state_of(code: str) -> str:
@@ -83,38 +95,9 @@ def parts(counts: Iterable[FileCount], words: Mapping[str, str] = STATES) -> lis
 
 
 def _parts(count: FileCount, words: Mapping[str, str]) -> Iterator[Part]:
-    usual = _usual(count)
-    told = {usual: (count.files, count.bytes)}
-    for known, files, size_of in (
-        (_wrong(count, usual), count.wrong_files, count.wrong_bytes),
-        ("open", count.unchecked_files, count.unchecked_bytes),
-    ):
-        if files and known != usual:
-            all_files, all_bytes = told[usual]
-            told[usual] = (all_files - files, all_bytes - size_of)
-            told[known] = (files, size_of)
-    for known, (files, size_of) in told.items():
-        if files:
-            never = known == "plain" and count.kind == METADATA
-            yield Part(count, known, "never encrypted" if never else words[known], files, size_of)
-
-
-def _wrong(count: FileCount, usual: str) -> str:
-    """Return what a file with a problem is: other JSON than metadata should be encrypted, a log of Delta say."""
-    is_json = count.magic == "JSON" and count.kind != METADATA
-    return "bad" if usual == "bad" or is_json else "wrong"
-
-
-def _usual(count: FileCount) -> str:
-    """Return what is known of files without a problem.
-
-    Iceberg encrypts no metadata.json. Other JSON that should be encrypted is among the problems.
-    """
-    if count.encrypted:
-        return "good"
-    if count.kind == METADATA or count.magic in ("EMPTY", "JSON"):
-        return "plain"
-    return "bad" if count.magic else "open"
+    for known, (files, size_of) in by_state(count).items():
+        never = known == "plain" and count.kind == METADATA
+        yield Part(count, known, "never encrypted" if never else words[known], files, size_of)
 
 
 def kind(report: TableReport) -> str:
@@ -127,9 +110,16 @@ def mark(known: str) -> str:
     return {"good": "✓", "bad": "✗", "open": "?"}[known]
 
 
-def word(known: str) -> str:
-    """Return one word for that."""
-    return {"good": "encrypted", "bad": "problems found", "open": "not fully checked"}[known]
+def word(report: TableReport) -> str:
+    """Say the outcome in a word or two, and no more than was checked."""
+    known = kind(report)
+    if known != "good":
+        return {"bad": "problems found", "open": "not fully checked"}[known]
+    if not file_count(report):
+        return "no file yet"
+    if report.sample < 1:
+        return "no problem in the sample"
+    return "encrypted" if report.folder is None else "of encrypted formats"
 
 
 def left_out(encrypted: bool | None) -> str:
@@ -208,19 +198,30 @@ def _key(report: TableReport) -> str:
 def _not_reached(report: TableReport) -> str:
     """Say what was not checked on purpose."""
     if report.folder is not None:
-        return "; without their keys nothing more is known" if report.depth != "deep" else ""
+        return without_keys([report])
     said = []
     if report.sample < 1:
         said.append(plural(report.left_out_files, "file"))
     if others := other_snapshots(report):
         said.append(others)
+    return were_not_checked(said)
+
+
+def were_not_checked(said: Sequence[str]) -> str:
+    """Say at the end of a verdict what was not checked on purpose; nothing if there is nothing."""
     were = "was" if len(said) == 1 and said[0].startswith("1 ") else "were"
     return f"; {listed(said)} {were} not checked" if said else ""
 
 
+def without_keys(folders: Iterable[TableReport]) -> str:
+    """Say at the end of a verdict on folders what first bytes do not show."""
+    deep = all(one.depth == "deep" for one in folders)
+    return "" if deep else "; without their keys nothing more is known"
+
+
 def other_snapshots(report: TableReport) -> str:
-    """Say how many snapshots were not checked; nothing if the table has no others."""
-    if report.all_snapshots:
+    """Say how many snapshots were not checked; nothing if the table has no others, and of a folder."""
+    if report.all_snapshots or report.folder is not None:
         return ""
     known = len(report.snapshot_history)
     if not known or known >= MAX_SNAPSHOTS:
@@ -294,7 +295,11 @@ def scope(report: TableReport) -> str:
         reach(report) if report.folder is None else "a folder, without a catalog",
         f"depth {report.depth}",
         *(["strays"] if report.strays else []),
-        *([f"{report.resumed_files:,} files checked before"] if report.resumed_files else []),
+        *(
+            [f"{plural(report.resumed_files, 'file')} checked before"]
+            if report.resumed_files
+            else []
+        ),
         *([f"sample {report.sample:g}, seed {report.seed}"] if report.sample < 1 else []),
         size(byte_count(report)),
         f"{report.seconds:.1f} s",

@@ -9,12 +9,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.errors import ConfigurationError, TamperedError
 from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.reports._words import CheckedSignature
 from pyspark_iceberg_crypto.verbs.verify import VerifyReport
 
+SIGNATURE = {"algorithm", "key_id", "wrapped_key", "signed_at", "mac"}
 MOST_BYTES = 64 * 1024 * 1024  # a report on 500 tables with a thousand problems each has less
 
 
@@ -33,7 +34,7 @@ def check_report(
 
     Raises:
         TamperedError: the report is not genuine.
-        ConfigurationError: there is no such file, it is not a report, or it is not signed.
+        ConfigurationError: there is no such file, it is not a report, it is not signed, or it contradicts itself.
         IcebergCryptoError: the KMS's typed error: it could not be checked.
     """
     text = _read(Path(file))
@@ -41,6 +42,7 @@ def check_report(
     if _connect.is_connect(spark):
         raise _connect.needs_jvm()
     _jvm.run(spark, "check_report", catalog=catalog, key_id=key_id, document=text)
+    _refuse_other_members(found)
     now = datetime.now(timezone.utc).isoformat()
     return _report(found, file).as_genuine(CheckedSignature(now, catalog, key_id is not None))
 
@@ -68,6 +70,16 @@ def _parsed(text: str, file: str | Path) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("schema_version") != 1:
         raise _no_report(file)
     return found
+
+
+def _refuse_other_members(found: dict[str, Any]) -> None:
+    """Refuse a signature that says more than a signature does: whoever signs can put anything into it."""
+    signature = found.get("signature")
+    if signature is not None and (not isinstance(signature, dict) or set(signature) != SIGNATURE):
+        raise TamperedError(
+            "The report is not genuine: its signature does not have the members of a signature",
+            "Do not rely on it; verify the table again.",
+        )
 
 
 def _report(found: dict[str, Any], file: str | Path) -> VerifyReport | VerifyTablesReport:

@@ -152,7 +152,8 @@ def broken_json() -> dict[str, Any]:
     path = "file:/w/<script>alert(1)</script>[red]x.parquet"
     problem = {"kind": "data", "path": path, "problem": "is plaintext", "hint": "rewrite it"}
     count = {"kind": "data", "magic": "PAR1", "encrypted": False, "files": 1, "bytes": 10}
-    return verify_json(ok=False, problem_count=1, problems=[problem], counts=[count], files=1)
+    totals = {"files": 1, "bytes": 10}
+    return verify_json(ok=False, problem_count=1, problems=[problem], counts=[count], **totals)
 
 
 class SparkDouble:

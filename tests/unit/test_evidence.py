@@ -51,7 +51,7 @@ SIGNATURE = {
 def unchecked_json() -> dict[str, Any]:
     problem = {"kind": "data", "path": "p", "problem": "403", "hint": None, "unchecked": True}
     found = verify_json()
-    found["counts"][0]["unchecked_files"] = 1
+    found["counts"][0] |= {"unchecked_files": 1, "unchecked_bytes": 456}
     problems = [{**problem, "code": "unreadable"}]
     return {**found, "ok": False, "unchecked_count": 1, "problems": problems}
 
@@ -65,6 +65,7 @@ def several(
 
 
 GOOD, BAD, OPEN = verify_json(), evidence_json(), unchecked_json()
+GOOD_SNAPSHOT = {"snapshot_id": 1, "timestamp": "2026-01-01T00:00:00Z"}
 
 
 def test_the_schema_is_one() -> None:
@@ -119,6 +120,7 @@ def test_the_schema_leaves_nothing_out_of_several() -> None:
         {"started_at": 5},
         {"problems": [{"kind": "data"}]},
         {"signature": {**SIGNATURE, "algorithm": "none"}},
+        {"signature": {**SIGNATURE, "kind": "good"}},
     ],
     ids=str,
 )
@@ -204,10 +206,11 @@ def test_what_could_not_be_checked_is_apart_from_problems() -> None:
 
 
 def test_metadata_files_are_no_plaintext_files() -> None:
-    counts = [one for one in BAD["counts"] if one["encrypted"] or one["kind"] == "metadata file"]
-    shown = str(VerifyReport.of(verify_json(counts=counts, files=7)))
+    metadata = [one for one in BAD["counts"] if one["kind"] == "metadata file"]
+    counts = [*GOOD["counts"], *metadata]
+    shown = str(VerifyReport.of(verify_json(counts=counts, files=6, bytes=140_346)))
     assert "never encrypted" in shown and "PLAINTEXT" not in shown
-    assert "✓ All 5 files in the current snapshot of lake.db.t are encrypted" in shown
+    assert "✓ All 4 files in the current snapshot of lake.db.t are encrypted" in shown
 
 
 def test_a_folder_has_no_table() -> None:
@@ -216,11 +219,21 @@ def test_a_folder_has_no_table() -> None:
         {"kind": "file", "magic": "JSON", "encrypted": False, "files": 1, "bytes": 10},
     ]
     same = ("ok", "files", "bytes", "seconds", "problem_count", "problems")
-    told = {**{k: verify_json()[k] for k in same}, "files": 3, "counts": counts}
+    told = {**{k: verify_json()[k] for k in same}, "files": 3, "bytes": 20, "counts": counts}
     report = VerifyReport.of({**told, "folder": "s3://b/w", "unchecked_count": 0})
     VALIDATOR.validate(report.to_dict())
+    both = VerifyTablesReport("s3://b/w, s3://b/w", [report, report], [])
+    for shown in (both.to_html(), str(both), report.to_html()):
+        assert "other snapshots" not in shown and "that the catalog did not list" not in shown
+        assert "are of encrypted formats; without their keys nothing more is known" in " ".join(
+            shown.split()
+        )
+    for page in (both.to_html(), report.to_html()):
+        assert "Anything that happened after the check." in page
+        assert not re.search(r"-text\">[^<]*\bencrypted</td>", page)
     assert report.ok and "✓ All 2 files in s3://b/w are of encrypted formats" in str(report)
     assert "authenticated" not in str(report) and "snapshot" not in str(report)
+    assert "of an encrypted format" in str(report), "of which only the first bytes were read"
     assert "without a catalog and without table metadata" in report.to_html()
     assert VerifyReport.of(json.loads(report.to_json())) == report
     bad = VerifyReport.of({**told, "folder": "s3://b/w", "problem_count": 1})
@@ -259,7 +272,17 @@ def test_several_tables_name_depth_and_reach() -> None:
     assert "✓ All 4 files in all snapshots and folders of the one table of lake.db" in str(whole)
     sampled = several(verify_json(sample=0.5, seed=1), verify_json(sample=0.5, seed=1))
     assert "✓ No problem was found in a sample of 8 files" in str(sampled)
-    assert "sample 0.5" in str(sampled) and "are encrypted" not in str(sampled)
+    assert "sample 0.5" in str(sampled) and "encrypted" not in str(sampled)
+    one = several(
+        GOOD, verify_json(sample=0.5, seed=1, left_out_files=1), not_checked=[NOT_CHECKED]
+    )
+    assert "1 has no problem in its sample and 1 is encrypted; 1 file and" in " ".join(
+        str(one).split()
+    )
+    one = several(verify_json(sample=0.5, seed=1, left_out_files=1, all_snapshots=True))
+    assert "; 1 file was not checked" in " ".join(str(one).split())
+    empty = several(verify_json(counts=[], files=0, bytes=0))
+    assert "✓ There is no file yet to encrypt in " in str(empty) and "encrypted" not in str(empty)
     left = several(GOOD, verify_json(plaintext_metadata="s3://b/plain.metadata.json"))
     shown = " ".join(str(left).split())
     assert "PLAINTEXT of 1 table from before encrypt_table is still in the storage" in shown
@@ -358,6 +381,18 @@ def test_the_page_escapes_what_comes_from_a_table() -> None:
         assert "\u202e" not in page and "\x1b" not in page
 
 
+def test_names_of_strangers_turn_no_text_around_on_the_page() -> None:
+    turned = "\u202e"
+    history = [
+        {"snapshot_id": day, "timestamp": f"2026-01-0{day}{turned}00:00:00+00:00", "bytes": day}
+        for day in (1, 2)
+    ]
+    report = VerifyReport.of(verify_json(table=turned, depth=turned, snapshot_history=history))
+    both = VerifyTablesReport(turned, [report, VerifyReport.of(BAD)], [])
+    for page in (report.to_html(), report._repr_html_(), both.to_html()):
+        assert turned not in page and "\\u202e" in page
+
+
 def test_the_page_needs_nothing_else() -> None:
     page = VerifyReport.of(BAD).to_html()
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#|data:,)""", page)
@@ -388,7 +423,10 @@ def test_the_page_says_whether_the_signature_was_checked() -> None:
         assert (kind, said.split(".")[0]) == ("plain", "- Not signed")
         kind, said = line(signed)
         assert kind == "open" and said.startswith("? Signature not checked. The report claims")
-        assert said.endswith("report check report.json --key-id k&lt;1&gt;.") and "✓" not in said
+        expected = "report check report.json --key-id EXPECTED_KEY, with the key that you expect."
+        assert said.endswith(expected) and "✓" not in said
+        lying = {"kind": "good", "head": "Signature genuine.", "said": "Checked."}
+        assert line(replace(plain, signature={**SIGNATURE, **lying})) == (kind, said)
         genuine = signed.as_genuine(CheckedSignature("2026-02-03T09:00:00.5Z", "lake", True))
         kind, said = line(genuine)
         assert kind == "good" and said.startswith(
@@ -407,16 +445,14 @@ def sentences(page: str) -> dict[str, str]:
 
 
 def test_the_scope_can_be_handed_on() -> None:
-    report = VerifyReport.of(
-        verify_json(
-            **{**BAD, "ok": True, "problem_count": 0, "unchecked_count": 0, "kms": "Vault <1>"}
-        )
-    )
+    good = {**BAD, **{name: GOOD[name] for name in ("ok", "counts", "files", "bytes")}}
+    good |= {"problem_count": 0, "unchecked_count": 0, "problems": [], "kms": "Vault <1>"}
+    report = VerifyReport.of(good)
     said = sentences(report.to_html())
     assert said["Table"].startswith("The Iceberg table lake.db.t (UUID 9c12d441-")
     assert said["Snapshots"].startswith("All 5 snapshots of the table, and what is left of expired")
     assert said["Files"].startswith(
-        "7 files (1.0 MB): manifest lists, manifests, data and delete files"
+        "4 files (131.3 KB): manifest lists, manifests, data and delete files"
     )
     assert said["Depth"].startswith("Every byte of every encrypted file was read")
     assert said["Master key"] == "&#39;k1&#39; in Vault &lt;1&gt;."
@@ -434,9 +470,9 @@ def test_the_scope_says_what_was_not_checked() -> None:
         verify_json(all_snapshots=True, strays=True, depth="deep"),
     )
     for said in (
-        "Only the first bytes of each file were read",
+        "The first bytes of each file were read",
         "Files that only other snapshots reach.",
-        "Files in the table's folders that its metadata does not name",
+        "Files in table folders that no metadata names",
         "anyone who can write to the storage may have changed",
     ):
         assert said in scope_of(VerifyReport.of(little)) and said not in scope_of(
@@ -448,9 +484,49 @@ def test_the_scope_says_what_was_not_checked() -> None:
         said["Tables"] == "2 tables of lake.db; 1 could not be checked; 3 were left out on request."
     )
     assert (
-        "The current snapshot, branches and tags of each table. Other snapshots were"
-        in both.to_html()
+        said["Snapshots"]
+        == "All snapshots of 1 table, and what is left of expired ones in the metadata files that "
+        "tables still list. The current snapshot, branches and tags of 1 table. Other snapshots were not checked."
     )
+    assert said["Depth"].startswith("1 table: The first bytes of each file were read")
+    alone = several(verify_json(snapshot_history=[GOOD_SNAPSHOT]))
+    assert "other snapshots" not in alone.to_html().lower()
+
+
+@pytest.mark.parametrize("depth", ["magic", "structure", "deep"])
+def test_depth_is_not_said_of_files_that_were_not_read(depth: str) -> None:
+    """The sentence below the verdict, which may be quoted alone."""
+    whole = verify_json(depth=depth)
+    assert "except for" not in _scope.depth(VerifyReport.of(whole))
+    for change, said in (
+        ({"sample": 0.5, "seed": 1}, "files that were not in the sample"),
+        ({"resume": "r", "resumed_files": 1}, "files that an earlier run had recorded as correct"),
+        ({"strays": True}, "files that no metadata names (only their first bytes were read)"),
+        ({"problem_count": 1}, "files with a problem"),
+        ({"unchecked_count": 1}, "files that could not be checked"),
+    ):
+        report = VerifyReport.of({**whole, **change})
+        assert f", except for {said}." in _scope.depth(report)
+        assert f", except for {said}." in several(whole, {**whole, **change}).to_html()
+
+
+def test_the_top_of_a_page_adds_up_what_was_not_checked() -> None:
+    resumed = verify_json(resume="s3://b/r", resumed_files=3, metadata_authenticated=False)
+    both = several(resumed, {**resumed, "resumed_files": 2}, OPEN, GOOD)
+    assert ", 5 files checked before" in " ".join(str(both).split())
+    top, _, _ = both.to_html().partition('aria-label="Tables"')
+    for said in (
+        "5 files of 2 tables that an earlier run had recorded in s3://b/r as correct were not read again",
+        "1 file of 1 table could not be checked: nothing is known about it.",
+        "The metadata of 2 tables that names the files is not authenticated",
+        "Files of 4 tables that only other snapshots reach.",
+    ):
+        assert said in top
+
+
+def test_files_below_a_manifest_that_was_not_read_may_not_be_counted() -> None:
+    said = "named only by a metadata file, manifest list or manifest that has a problem"
+    assert said in VerifyReport.of(BAD).to_html() and said not in VerifyReport.of(OPEN).to_html()
 
 
 def test_plaintext_that_was_not_purged_is_at_the_top() -> None:
@@ -553,6 +629,32 @@ def test_a_file_with_a_problem_is_not_among_the_good() -> None:
     assert ages is not None and [part.kind for part in ages.rows[0].parts] == ["wrong"]
 
 
+def test_nothing_is_called_damaged_that_is_not_listed() -> None:
+    found = {**BAD, "problem_count": 3}
+    assert "is damaged" in str(VerifyReport.of(BAD))
+    assert "damaged" not in str(VerifyReport.of(found))
+
+
+@pytest.mark.parametrize("change", [{"files": 900}, {"bytes": 1}, {"counts": []}], ids=str)
+def test_a_report_that_contradicts_itself_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="lake.db.t contradicts itself"):
+        VerifyReport.of({**GOOD, **change})
+
+
+def test_a_report_that_says_it_is_ok_is_not_while_a_file_is_not() -> None:
+    for more in ({"magic": "PAR1", "encrypted": False}, {"wrong_files": 1}, {"unchecked_files": 1}):
+        counts = [{**GOOD["counts"][0], **more}, GOOD["counts"][1]]
+        report = VerifyReport.of({**GOOD, "counts": counts})
+        assert (
+            not report.ok
+            and "✓" not in str(report)
+            and 'class="verdict good"' not in report.to_html()
+        )
+    counts = [{**GOOD["counts"][0], "wrong_files": 2, "unchecked_files": 2}, GOOD["counts"][1]]
+    with pytest.raises(ConfigurationError, match="contradicts itself"):
+        VerifyReport.of({**GOOD, "counts": counts})
+
+
 def test_one_number_of_files() -> None:
     """In verdict, scope and tables, whose rows add up; metadata files, which are never encrypted, are not in it."""
     report = VerifyReport.of(BAD)
@@ -578,8 +680,10 @@ def test_one_number_of_files() -> None:
 def test_a_file_with_a_problem_is_among_those_that_should_be_encrypted() -> None:
     """Plaintext beside a table of another format is JSON, too, as files are that are never encrypted."""
     log = FileCount("delta log", "JSON", False, 5, 500, 5, 500)
-    report = VerifyReport.of({**BAD, "files": 14, "bytes": 1_017_500})
-    report = replace(report, counts=[*report.counts, log])
+    report = VerifyReport.of(BAD)
+    report = replace(
+        report, counts=[*report.counts, log], file_count=14, byte_count=report.byte_count + 500
+    )
     assert _words.file_count(report) == sum(one.files for one in _words.totals(report)) == 12
     assert _words.byte_count(report) == 1_008_500
     partly = replace(report, counts=[replace(log, wrong_files=3, wrong_bytes=300)])
@@ -668,6 +772,15 @@ def test_check_report_gives_the_file_as_it_is(jvm: dict[str, Any], tmp_path: Pat
     signed = replace(report, signature=SIGNATURE)
     file.write_text(signed.to_json())
     assert "Signature genuine" in check_report("spark", "lake", file).to_html()  # type: ignore[arg-type]
+
+
+def test_a_signature_says_nothing_more(jvm: dict[str, Any], tmp_path: Path) -> None:
+    """Whoever signs can put members into it, which the MAC then covers."""
+    file = tmp_path / "report.json"
+    for signature in ({**SIGNATURE, "kind": "good"}, "x", {"mac": "x"}):
+        file.write_text(json.dumps({**VerifyReport.of(BAD).to_dict(), "signature": signature}))
+        with pytest.raises(TamperedError, match="not genuine"):
+            check_report("spark", "lake", file)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.HexFormat;
+import java.util.Set;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -45,6 +46,8 @@ public final class DocumentSignature {
   private static final String MEMBER = "signature";
   private static final String ALGORITHM = "HMAC-SHA-256";
   private static final String JAVA_ALGORITHM = "HmacSHA256";
+  private static final Set<String> MEMBERS =
+      Set.of("algorithm", "key_id", "wrapped_key", "signed_at", "mac");
   private static final int KEY_LENGTH = 32; // RFC 2104, section 3: the hash's length
 
   private DocumentSignature() {}
@@ -90,7 +93,8 @@ public final class DocumentSignature {
    * @throws AccessDeniedException when none is named, and the catalog does not allow the one that
    *     signed it
    * @throws TamperedException when it is not: it, its signature or its wrapped key was changed, or
-   *     another master key signed it
+   *     another master key signed it, or its signature has other members, which whoever signs could
+   *     add
    * @throws InvalidConfigurationException when it has no signature, or one that proves nothing
    *     because others can wrap under the master key
    * @throws NotSupportedException when it is signed in a way that this version does not know
@@ -108,6 +112,10 @@ public final class DocumentSignature {
       throw new NotSupportedException(
           String.format("It is signed with '%s'", text(signature, "algorithm")),
           "This version checks " + ALGORITHM + " only. Use the version that signed it.");
+    }
+
+    if (!signature.keySet().equals(MEMBERS)) {
+      throw changed("its signature does not have the members of a signature");
     }
 
     String signer = text(signature, "key_id");

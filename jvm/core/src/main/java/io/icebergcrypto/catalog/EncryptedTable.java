@@ -44,7 +44,9 @@ public final class EncryptedTable extends DecoratedTable {
         : table;
   }
 
-  /** Which KMS a table's catalog has, and where it is; null if the catalog is not one of ours. */
+  /**
+   * Which KMS a table's catalog has, and where it is; null if it has none, or is not one of ours.
+   */
   public static String kms(BaseTable table) {
     return table instanceof EncryptedTable encrypted ? encrypted.ops.kms() : null;
   }

@@ -105,7 +105,7 @@ final class EncryptedTableOperations implements TableOperations {
     return EncryptionProperties.keyId(required().properties()) != null;
   }
 
-  /** Which KMS the catalog has, and where it is. */
+  /** Which KMS the catalog has, and where it is; null if it has none. */
   String kms() {
     return keys.kms();
   }

@@ -1,6 +1,7 @@
 package io.icebergcrypto.commit;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.EncryptionManagerFactory;
@@ -42,9 +43,13 @@ public final class TableKeys {
     return tableName;
   }
 
-  /** Which KMS it is, and where. */
+  /** Which KMS it is, and where; null when the catalog names none. */
   public String kms() {
-    return kms.get().toString();
+    try {
+      return kms.get().toString();
+    } catch (InvalidConfigurationException e) {
+      return null;
+    }
   }
 
   /**

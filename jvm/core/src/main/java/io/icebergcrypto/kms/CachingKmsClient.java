@@ -176,7 +176,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
     new SecureRandom().nextBytes(probe);
     ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);
     if (!UnwrapsAgain.comesBack(ByteBuffer.wrap(probe), () -> callUnwrap(wrapped, wrappingKeyId))) {
-      throw UnwrapsAgain.otherBytes(client, wrappingKeyId);
+      throw UnwrapsAgain.otherBytes(this, wrappingKeyId);
     }
   }
 
@@ -188,7 +188,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
   /** The counters of this JVM by name, with the KMS and the number of keys in memory. */
   public Map<String, Object> snapshot() {
     Map<String, Object> values = new LinkedHashMap<>();
-    values.put("kms", client.toString());
+    values.put("kms", toString());
     values.putAll(metrics().snapshot());
     values.put("cached_keys", local().cache().size());
     values.put("circuit", local().resilience().circuit());
@@ -202,9 +202,13 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
     local().close();
   }
 
+  /**
+   * The KMS and where it is, for one of ours; else the name of its class: what another's own class
+   * says of itself may be a secret, and goes into errors, logs and signed reports.
+   */
   @Override
   public String toString() {
-    return client.toString();
+    return client instanceof ConfiguredKmsClient ? client.toString() : client.getClass().getName();
   }
 
   ClientState local() {
@@ -267,7 +271,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
     if (LOG.isDebugEnabled()) {
       LOG.debug(
           "{}: {} key '{}' for table {}, {} ms: {}",
-          client,
+          this,
           what,
           onOneLine(wrappingKeyId),
           onOneLine(Objects.requireNonNullElse(CallContext.table(), "(none)")),
@@ -287,11 +291,11 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
     }
 
     if (HeaderValues.areQuotedBy(error)) {
-      return HeaderValues.refused(client + ", for key '" + wrappingKeyId + "'");
+      return HeaderValues.refused(this + ", for key '" + wrappingKeyId + "'");
     }
 
     String problem =
-        String.format("%s could not %s key '%s': %s", client, what, wrappingKeyId, error);
+        String.format("%s could not %s key '%s': %s", this, what, wrappingKeyId, error);
     if (Causes.any(error, e -> e instanceof IOException || e instanceof UncheckedIOException)) {
       return new KmsUnavailableException(
           problem, "Check that the KMS runs and can be reached from this host.", error);

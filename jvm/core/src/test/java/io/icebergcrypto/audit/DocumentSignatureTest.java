@@ -15,6 +15,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.XorKms;
@@ -127,6 +128,28 @@ class DocumentSignatureTest {
     String twice = signed().toString().replaceFirst("\\{", "{\"ok\":true,");
     assertThatThrownBy(() -> DocumentSignature.check(twice, null, ANY, kms))
         .isInstanceOf(TamperedException.class);
+  }
+
+  /** Whoever signs can put members into a signature, and make the MAC over them, too. */
+  @Test
+  void aSignatureSaysNothingMore() throws Exception {
+    JsonObject document = signed();
+    JsonObject signature = signature(document);
+    byte[] wrapped = Base64.getDecoder().decode(signature.get("wrapped_key").getAsString());
+    ByteBuffer key = kms.unwrapKey(ByteBuffer.wrap(wrapped), "k1");
+    byte[] bytes = new byte[key.remaining()];
+    key.get(bytes);
+    Mac mac = Mac.getInstance("HmacSHA256");
+    mac.init(new SecretKeySpec(bytes, "HmacSHA256"));
+    signature.addProperty("kind", "good");
+    signature.remove("mac");
+    String canonical = CanonicalJson.canonical(document);
+    byte[] made = mac.doFinal(canonical.getBytes(StandardCharsets.UTF_8));
+    signature.addProperty("mac", HexFormat.of().formatHex(made));
+    String text = document.toString();
+    assertThatThrownBy(() -> DocumentSignature.check(text, null, ANY, kms))
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("does not have the members of a signature");
   }
 
   private static void refused(Consumer<JsonObject> change) {

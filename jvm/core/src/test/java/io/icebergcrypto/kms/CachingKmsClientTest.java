@@ -87,6 +87,16 @@ class CachingKmsClientTest {
     }
   }
 
+  /** Another's own class, which tells its secret: a record would. */
+  public static final class TalkingKms extends PlainKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public String toString() {
+      return "TalkingKms[token=secret]";
+    }
+  }
+
   private static CachingKmsClient client(long ttlMs) {
     return KmsClients.create(
         Map.of(
@@ -115,6 +125,15 @@ class CachingKmsClientTest {
     assertThat(client.metrics().unwrapCalls()).isEqualTo(1);
     assertThat(client.metrics().misses()).isEqualTo(1);
     assertThat(client.metrics().hits()).isEqualTo(4);
+  }
+
+  @Test
+  void anothersOwnClassIsNamedByItsClass() {
+    String name = TalkingKms.class.getName();
+    CachingKmsClient client = KmsClients.create(Map.of(KmsProperties.KMS_IMPL, name));
+    assertThat(client).hasToString(name);
+    assertThat(client.snapshot()).containsEntry("kms", name);
+    assertThat(new BoundKmsClient(null, client)).hasToString(name);
   }
 
   /** Nobody has to grant the permission to. */

@@ -7,7 +7,9 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.diagnosis.KeyEntry.Kind;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.FailingKms;
@@ -274,6 +276,8 @@ class EncryptionKeysTest extends LakeFixture {
     try (EncryptedCatalog none = new TestLake(backend, folder, Map.of()).open(Map.of())) {
       EncryptionKeys keys = EncryptionKeys.of(none, T);
       assertThat(keys.kmsProblem()).contains("No KMS is configured");
+      TableKeys ofTable = new TableKeys("t", TableEncryptionManager::new, none.context()::kms);
+      assertThat(ofTable.kms()).as("what a report says").isNull();
       assertThat(keys.kmsCalls()).isZero();
       assertThat(keys.keys()).hasSize(3);
     }

@@ -112,7 +112,8 @@ public record StrayTasks(
   private FileResult checked(String path, long length) {
     try {
       InputFile stored = shared.value().io().newInputFile(path, length);
-      FileMagic magic = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
+      FileMagic start = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
+      FileMagic magic = start == FileMagic.OTHER && isMetadata(stored) ? FileMagic.JSON : start;
       FileProtection columns = isStray() ? null : columns(magic, stored);
       FileProblem problem = columns == null ? problem(magic, stored) : problem(columns);
       if (depth != Depth.DEEP || magic == FileMagic.EMPTY) {
