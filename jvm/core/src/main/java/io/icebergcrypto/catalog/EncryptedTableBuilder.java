@@ -93,7 +93,7 @@ final class EncryptedTableBuilder implements TableBuilder {
       try {
         encryptedCreation(keyId, transaction).commitTransaction();
       } catch (ServerRefusal.LostKeys e) {
-        throw takenBack(transaction.underlyingOps().current(), e.ofDropped());
+        throw takenBack(transaction.underlyingOps().current(), e.ofNewTable());
       }
 
       return made(keyId, () -> ofTransaction(transaction));
