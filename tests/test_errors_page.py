@@ -407,16 +407,18 @@ def python_nodes() -> list[tuple[str, ast.AST]]:
     ]
 
 
+def with_subject(place: str, text: str) -> str:
+    """What a Rule's text says, whose names are filled in later."""
+    return re.sub(r"\{(\w+)\}", lambda name: SUBJECTS.get((place, name[1]), ANY), text)
+
+
 def python_errors() -> list[Message]:
     """Also those of the KMS helpers' tables of vendors' errors, which have words of their own."""
     found = []
     for place, node in python_nodes():
         match node:
             case ast.Call(func=ast.Name(id="Rule"), args=[_, kind, _, problem]):
-                texts = [
-                    re.sub(r"\{(\w+)\}", lambda found: SUBJECTS.get((place, found[1]), ANY), text)
-                    for text in python_texts(problem)
-                ]
+                texts = [with_subject(place, text) for text in python_texts(problem)]
             case ast.Call(func=ast.Name() | ast.Attribute() as kind, args=[problem, *_]):
                 texts = python_texts(problem)
             case _:
