@@ -14,7 +14,7 @@ _DEPTHS = {
     "magic": "Only the first bytes of each file were read, and the last ones of Parquet files. They show that its "
     "format is an encrypted one, not that its content is intact.",
     "structure": "The header, the block layout, the footer and the length of each file were checked against its key "
-    "metadata. A change within its encrypted content would not be noticed.",
+    "metadata. A change within its encrypted content would not be detected.",
     "deep": "Every byte of every encrypted file was read, and every authentication tag was checked with the file's "
     "key.",
 }
@@ -112,7 +112,7 @@ def _snapshots(report: TableReport) -> str:
     if report.all_snapshots:
         number = report.snapshots
         said = "The one snapshot" if number == 1 else f"All {plural(number, 'snapshot')}"
-        return f"{said} of the table, and what is left of expired ones in the metadata files that it still lists."
+        return f"{said} of the table, and what remains of expired ones in the metadata files that it still lists."
     current = report.current_snapshot_id
     said = "The current snapshot" + (f" ({current})" if current is not None else "")
     for word, names in (("branch", report.branches), ("tag", report.tags)):
@@ -246,7 +246,7 @@ def _reach(report: TableReport) -> str | None:
     if report.folder is not None:
         return None
     if report.all_snapshots:
-        return "All snapshots, and what is left of expired ones in the metadata files that tables still list."
+        return "All snapshots, and what remains of expired ones in the metadata files that tables still list."
     return (
         "The current snapshot, branches and tags of each table. Other snapshots were not checked."
     )
