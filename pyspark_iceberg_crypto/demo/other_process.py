@@ -46,7 +46,7 @@ def attempt(what: str, action: Callable[[], Any]) -> dict[str, Any]:
 
 
 def main(folder: str, keystore: str, data_file: str = "") -> None:
-    """Start Spark with this keystore, try to read, print what came of it."""
+    """Start Spark with this keystore, try to read, print the result."""
     place = Place(Path(folder))
     spark = place.session(keystore)
     with _quiet.output_to(place.log):

@@ -204,7 +204,7 @@ class HadoopKms(Kms):
         """Add a version to a key, which Hadoop calls rolling it. What older versions wrapped still unwraps.
 
         Each server keeps encrypted data keys for later. The one that rotates throws away those of older versions, and
-        the others are told to.
+        the others are asked to.
 
         Raises:
             NotSupportedError: the key was rotated, but another server cannot be told.

@@ -19,7 +19,7 @@ _DEPTHS = {
     "structure": (
         "The header, the block layout, the footer and the length of each encrypted file were checked against its key "
         "metadata",
-        " A change within its encrypted content would not be noticed.",
+        " A change within its encrypted content would not be detected.",
     ),
     "deep": (
         "Every byte of every encrypted file was read, and every authentication tag was checked with the file's key",
@@ -218,7 +218,7 @@ def _snapshots(report: TableReport) -> str:
     if report.all_snapshots:
         number = report.snapshots
         said = "The one snapshot" if number == 1 else f"All {plural(number, 'snapshot')}"
-        return f"{said} of the table, and what is left of expired ones in the metadata files that it still lists."
+        return f"{said} of the table, and what remains of expired ones in the metadata files that it still lists."
     current = report.current_snapshot_id
     said = "The current snapshot" + (f" ({current})" if current is not None else "")
     for word, names in (("branch", report.branches), ("tag", report.tags)):
@@ -353,7 +353,7 @@ def _reach(reports: Sequence[TableReport]) -> str:
     if whole:
         of = f" of {plural(whole, 'table')}" if current else ""
         said.append(
-            f"All snapshots{of}, and what is left of expired ones in the metadata files that tables still list."
+            f"All snapshots{of}, and what remains of expired ones in the metadata files that tables still list."
         )
     if current:
         of = plural(len(current), "table") if whole else "each table"

@@ -180,7 +180,7 @@ def purge_plaintext(
         NotSupportedError: the table was not encrypted in place, its plaintext was purged, or the old metadata names
             files in folders that are neither its own nor given. Nothing was deleted.
         IcebergCryptoError: the table does not verify, and nothing was deleted; or it is not finished: files could not
-            be deleted or read, or its folders hold other plaintext. Another call goes on.
+            be deleted or read, or its folders hold other plaintext. Another call continues.
     """
     name = table_name(table)
     for given in (folders, keep):

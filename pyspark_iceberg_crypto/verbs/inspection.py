@@ -56,7 +56,7 @@ class FileInspection(_terminal.Shown):
         aad_file_unique_length: PARE: length in bytes of the file's random identifier.
         tags_checked: True: every authentication tag matches the file's key. None: no key was given.
         length_checked: whether the file's length is the one that its table, or its key metadata, says; only
-            then would a stream that was cut off between two blocks be noticed. None: no key was given.
+            then would a stream that was cut off between two blocks be detected. None: no key was given.
         decrypted_to: where the decrypted content was written; None: nowhere.
         pages_authenticated: Parquet with keys of Parquet's key tools, or ORC with keys, as all that follows: False
             under AES_GCM_CTR_V1 and in ORC, where nobody would notice changed data.

@@ -81,7 +81,7 @@ def rotate_catalog(
 
     If a table cannot be rotated, the others still are; the report lists it as left. To continue after a crash, run
     it again: tables that have the wanted master key in its newest version are not rotated again, where wrapped keys
-    contain the version. A second rotation of a table does no harm.
+    contain the version. A second rotation of a table is harmless.
 
     Args:
         spark: a session that knows the catalog, which must be one of this project.

@@ -450,7 +450,7 @@ def test_the_scope_can_be_handed_on() -> None:
     report = VerifyReport.of(good)
     said = sentences(report.to_html())
     assert said["Table"].startswith("The Iceberg table lake.db.t (UUID 9c12d441-")
-    assert said["Snapshots"].startswith("All 5 snapshots of the table, and what is left of expired")
+    assert said["Snapshots"].startswith("All 5 snapshots of the table, and what remains of expired")
     assert said["Files"].startswith(
         "4 files (131.3 KB): manifest lists, manifests, data and delete files"
     )

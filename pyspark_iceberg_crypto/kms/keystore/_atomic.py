@@ -28,7 +28,7 @@ def locked(target: Path) -> Iterator[os.stat_result]:
     """Wait for, and hold, the right to replace a file.
 
     The lock is on the file itself, so that nothing is left behind. If the file was replaced in the
-    meantime, the wait goes on for the new one.
+    meantime, the wait continues for the new one.
 
     Returns:
         The file's attributes.

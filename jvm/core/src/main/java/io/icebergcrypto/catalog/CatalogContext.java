@@ -149,8 +149,8 @@ public record CatalogContext(
   }
 
   /**
-   * The operations of a table whose metadata another KMS may vouch for than this catalog's: that of
-   * before a move to this one. Commits are signed with this catalog's.
+   * The operations of a table whose metadata another KMS may vouch for than this catalog's: that
+   * from before a move to this one. Commits are signed with this catalog's.
    *
    * @param table one of {@link #unchecked}
    * @param checks unwraps the KEKs of metadata that is checked

@@ -123,7 +123,7 @@ final class RotationTarget {
 
       throw new CommitStateUnknownException(
           new IcebergCryptoException(
-                  "the commit was made, but the table cannot be loaded since: " + e.getMessage(),
+                  "the commit was made, but the table can no longer be loaded: " + e.getMessage(),
                   "Once it can be loaded, call this again: it does what is left to do.",
                   e)
               .inTable(name));

@@ -3,8 +3,8 @@ package io.icebergcrypto.spark.migrate;
 import java.util.Map;
 
 /**
- * The options by which Iceberg takes a read or a write for a rewrite's. For Spark 4.1 there are
- * none: its catalog of rewrites knows a table's name.
+ * The options by which Iceberg takes a read or a write for a rewrite's. Spark 4.1 needs none: its
+ * catalog of rewrites knows a table's name.
  */
 final class RewriteOptions {
   private RewriteOptions() {}
