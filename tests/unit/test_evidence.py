@@ -485,7 +485,7 @@ def test_the_scope_says_what_was_not_checked() -> None:
     )
     assert (
         said["Snapshots"]
-        == "All snapshots of 1 table, and what is left of expired ones in the metadata files that "
+        == "All snapshots of 1 table, and what remains of expired ones in the metadata files that "
         "tables still list. The current snapshot, branches and tags of 1 table. Other snapshots were not checked."
     )
     assert said["Depth"].startswith("1 table: The first bytes of each file were read")
