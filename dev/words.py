@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIST = Path(__file__).with_name("words.txt")
-PAGES, CODE = (".md", ".ipynb"), (".py", ".java")
-DOCUMENTS = (*PAGES, ".html.j2", "properties.tsv")
+CODE = (".py", ".java")
+DOCUMENTS = (".md", ".ipynb", ".html.j2", "properties.tsv")
 # The first quotes the words; the second is of the past.
 LEFT_OUT = {
     "everywhere": ("CONTRIBUTING.md",),
     "documents": ("CONTRIBUTING.md", "CHANGELOG.md"),
-    "pages": ("CONTRIBUTING.md", "CHANGELOG.md"),
 }
 # Whose strings no user sees.
 OURS = {"benchmarks", "dev", "test", "tests"}
@@ -86,11 +85,9 @@ def of_section(section: str, path: Path, text: str, root: Path) -> Iterator[tupl
     """Give the texts of a file in which a section's words are looked for, with their first lines."""
     if path.name in LEFT_OUT[section]:
         return
-    if section == "everywhere" or path.name.endswith(
-        DOCUMENTS if section == "documents" else PAGES
-    ):
+    if section == "everywhere" or path.name.endswith(DOCUMENTS):
         yield 1, text
-    elif section == "documents" and not OURS.intersection(path.relative_to(root).parts):
+    elif not OURS.intersection(path.relative_to(root).parts):
         yield from strings(path, path.read_text(encoding="utf-8"))
 
 

@@ -301,7 +301,7 @@ def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
 
     (step,) = steps(own)
     assert step.status.value == "warning"
-    assert "AES-CTR: changes to data go unnoticed" in step.detail
+    assert "AES-CTR: changes to data are not detected" in step.detail
     assert not steps(spark)
     (step,) = steps(session(spark, world, OrcKeys(columns={"ssn": "k9"})))
     assert step.status.value == "failed"

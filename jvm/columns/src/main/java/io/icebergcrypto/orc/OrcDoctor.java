@@ -46,7 +46,7 @@ public final class OrcDoctor {
     if (!settings.encrypt().isEmpty()) {
       found.add(
           ParquetDoctor.warning(
-              "ORC encrypts with AES-CTR: changes to data go unnoticed",
+              "ORC encrypts with AES-CTR: changes to data are not detected",
               "ORC offers nothing else. Where it matters, write Parquet files with keys for"
                   + " columns, or encrypted Iceberg tables."));
     }

@@ -64,7 +64,7 @@ public final class ParquetDoctor {
       found.add(
           warning(
               PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME
-                  + "=AES_GCM_CTR_V1: changes to pages go unnoticed",
+                  + "=AES_GCM_CTR_V1: changes to pages are not detected",
               "Leave it out: AES_GCM_V1 authenticates all of a file."));
     }
 

@@ -46,7 +46,7 @@ class OrcDoctorTest {
     assertThat(warnings())
         .singleElement()
         .asString()
-        .contains("AES-CTR: changes to data go unnoticed");
+        .contains("AES-CTR: changes to data are not detected");
     hadoop.unset("orc.encrypt");
     assertThat(OrcDoctor.examine(hadoop))
         .isEqualTo(Map.of("keys", List.of(), "warnings", List.of()));

@@ -52,7 +52,7 @@ class ParquetDoctorTest {
 
   @ParameterizedTest
   @CsvSource({
-    "parquet.encryption.algorithm, AES_GCM_CTR_V1, changes to pages go unnoticed",
+    "parquet.encryption.algorithm, AES_GCM_CTR_V1, changes to pages are not detected",
     "parquet.encryption.plaintext.footer, true, row counts and key ids can be read",
     "parquet.encryption.complete.columns, false, columns that are not named are plaintext",
     "iceberg-crypto.parquet.plaintext-writes, allow, a write without keys is plaintext",
