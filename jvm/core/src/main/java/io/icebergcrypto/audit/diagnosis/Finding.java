@@ -62,7 +62,10 @@ public record Finding(
     OTHER_MASTER_KEY("the table works as long as the KMS has these master keys, too"),
     /** It is not encrypted, and a run that was to encrypt it was not ended. */
     ENCRYPTION_BEGUN("the table is plaintext, and encrypted copies of its rows take up storage"),
-    /** Anyone who can write to its storage can change its metadata without being detected. A warning. */
+    /**
+     * Anyone who can write to its storage can change its metadata without being detected. A
+     * warning.
+     */
     UNAUTHENTICATED("a change to its metadata by others than its users is not detected"),
     /** It could not be looked at. */
     UNCHECKED("nothing is known about it");

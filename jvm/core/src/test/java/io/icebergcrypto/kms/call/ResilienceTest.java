@@ -49,11 +49,6 @@ class ResilienceTest {
       CALLS.incrementAndGet();
       return answer.get();
     }
-
-    @Override
-    public String toString() {
-      return "scripted KMS";
-    }
   }
 
   /** A double of a KMS that logs in at once, with a token that no header may have. */
@@ -93,7 +88,7 @@ class ResilienceTest {
   }
 
   private static KmsUnavailableException down() {
-    return new KmsUnavailableException("scripted KMS cannot be reached", "wait");
+    return new KmsUnavailableException("ScriptedKms cannot be reached", "wait");
   }
 
   private static void failFirst(int failures) {
@@ -173,7 +168,7 @@ class ResilienceTest {
                     : new IllegalStateException("broken"));
     assertThatThrownBy(() -> unwrap(client()))
         .isExactlyInstanceOf(IcebergCryptoException.class)
-        .hasMessageContaining("scripted KMS could not unwrap with key 'k'")
+        .hasMessageContaining("ScriptedKms could not unwrap with key 'k'")
         .hasMessageContaining("broken");
     assertThat(CALLS).hasValue(2);
   }
@@ -202,7 +197,7 @@ class ResilienceTest {
         client(KmsProperties.CALL_TIMEOUT_MS, "50", KmsProperties.RETRY_MAX_ATTEMPTS, "2");
     assertThatThrownBy(() -> unwrap(client))
         .isInstanceOf(KmsUnavailableException.class)
-        .hasMessageContaining("scripted KMS did not answer for key 'k'")
+        .hasMessageContaining("ScriptedKms did not answer for key 'k'")
         .hasMessageContaining("50 ms a call");
     assertThat(CALLS).hasValue(2);
   }
@@ -238,7 +233,7 @@ class ResilienceTest {
     assertThatThrownBy(() -> unwrap(client))
         .isInstanceOf(KmsUnavailableException.class)
         .hasMessageContaining(
-            "scripted KMS was not called for key 'k': the last 3 calls for it failed");
+            "ScriptedKms was not called for key 'k': the last 3 calls for it failed");
     assertThat(CALLS).hasValue(3);
     assertThat(client.snapshot()).containsEntry("keys_left_alone", 1);
 
@@ -284,7 +279,7 @@ class ResilienceTest {
     }
     assertThatThrownBy(() -> unwrap(client, "d"))
         .isInstanceOf(KmsUnavailableException.class)
-        .hasMessageContaining("scripted KMS was not called for key 'd': its last 3 calls found no")
+        .hasMessageContaining("ScriptedKms was not called for key 'd': its last 3 calls found no")
         .hasMessageContaining("Keys in the cache are still served.");
     assertThat(CALLS).hasValue(3);
     assertThat(client.snapshot()).containsEntry("circuit", "open");
@@ -324,7 +319,7 @@ class ResilienceTest {
     failWith(new IllegalStateException("sdk: " + token, told));
     assertThatThrownBy(() -> unwrap(client()))
         .isInstanceOf(LoginFailedException.class)
-        .hasMessageContaining("scripted KMS")
+        .hasMessageContaining("ScriptedKms")
         .hasMessageNotContaining("s.secret")
         .hasNoCause();
     assertThatThrownBy(
