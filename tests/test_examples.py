@@ -191,7 +191,10 @@ from pyspark.sql import SparkSession
 from pyspark_iceberg_crypto import Keystore, configure_spark
 
 # What a block names that is not here: storage, servers, another KMS, what the reader has to fill in.
-ELSEWHERE = ("s3://", "sc://", "example.com", "...", "<", "lake.web.", "lake_former", "the-former-key", "versionAsOf", "report.json")
+ELSEWHERE = (
+    *("s3://", "sc://", "example.com", "...", "<"),
+    *("lake.web.", "lake_former", "the-former-key", "versionAsOf", "report.json"),
+)
 ENCRYPT = "CALL lake.system.encrypt_table(table => 'shop.orders', key_id => 'sales')"
 # What some blocks need before them: they show other ways to what the block before them did.
 BEFORE = {
