@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_iceberg_crypto.reports import _words
 from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED, TableReport
-from pyspark_iceberg_crypto.reports._text import listed, plural
+from pyspark_iceberg_crypto.reports._text import agreeing, listed, plural
 
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
@@ -18,11 +18,14 @@ def verdict(found: VerifyTablesReport) -> str:
     left = len(found.left_out)
     said = _good(found) if found.ok else _bad(found)
     said += _words.were_not_checked(_rest(found))
-    said += _words.without_keys(found.reports) if _are_folders(found) else ""
+    said += _words.without_keys(found.reports) if _words.are_folders(found.reports) else ""
     if behind := sum(one.plaintext_metadata is not None for one in found.reports):
         said += f"; PLAINTEXT of {plural(behind, 'table')} from before encrypt_table is still in the storage"
-    were = "was" if left == 1 else "were"
-    return said + (f"; {plural(left, 'table')} {were} left out and not verified" if left else "")
+    if left:
+        said += (
+            f"; {plural(left, 'table')} {agreeing(left, 'was', 'were')} left out and not verified"
+        )
+    return said
 
 
 def _bad(found: VerifyTablesReport) -> str:
@@ -39,18 +42,18 @@ def _bad(found: VerifyTablesReport) -> str:
         (sampled, "has no problem in its sample", "have no problem in their samples"),
         (codes.count(OK) - sampled, *_is_ok(found)),
     )
-    thing = _thing(found)
+    thing = _words.thing(found.reports)
     if tables == 1:
         has = next(has for number, has, _ in counted if number)
         return f"The one {thing} of {found.target} {has}"
-    told = [f"{number:,} {one if number == 1 else more}" for number, one, more in counted if number]
+    told = [f"{number:,} {agreeing(number, one, more)}" for number, one, more in counted if number]
     return f"Of {plural(tables, thing)} of {found.target}, {listed(told)}"
 
 
 def _good(found: VerifyTablesReport) -> str:
     number = sum(map(_words.file_count, found.reports))
     one = len(found.reports) == 1
-    thing = _thing(found)
+    thing = _words.thing(found.reports)
     which = "" if not found.left_out else " that was verified" if one else " that were verified"
     where = f"the one {thing}" if one else plural(len(found.reports), thing)
     where = f"{_snapshots(found)}{where} of {found.target}{which}"
@@ -58,8 +61,8 @@ def _good(found: VerifyTablesReport) -> str:
         return f"There is no file yet to encrypt in {where}"
     if any(report.sample < 1 for report in found.reports):
         return f"No problem was found in a sample of {plural(number, 'file')} in {where}"
-    state = "of encrypted formats" if _are_folders(found) else "encrypted"
-    return f"{_words.all_files(number)} in {where} {'is' if number == 1 else 'are'} {state}"
+    state = "of encrypted formats" if _words.are_folders(found.reports) else "encrypted"
+    return f"{_words.all_files(number)} in {where} {agreeing(number, 'is', 'are')} {state}"
 
 
 def _rest(found: VerifyTablesReport) -> list[str]:
@@ -71,22 +74,14 @@ def _rest(found: VerifyTablesReport) -> list[str]:
 
 def _is_ok(found: VerifyTablesReport) -> tuple[str, str]:
     """Say of a table, and of several, that nothing is wrong with what was checked."""
-    if _are_folders(found):
+    if _words.are_folders(found.reports):
         return "has encrypted formats only", "have encrypted formats only"
     return "is encrypted", "are encrypted"
 
 
-def _thing(found: VerifyTablesReport) -> str:
-    return "folder" if _are_folders(found) else "table"
-
-
-def _are_folders(found: VerifyTablesReport) -> bool:
-    return bool(found.reports) and all(one.folder is not None for one in found.reports)
-
-
 def _snapshots(found: VerifyTablesReport) -> str:
     """Say which files of the tables were looked at, if it is the same of all."""
-    if _are_folders(found) or len({one.all_snapshots for one in found.reports}) > 1:
+    if _words.are_folders(found.reports) or len({one.all_snapshots for one in found.reports}) > 1:
         return ""
     if found.reports[0].all_snapshots:
         folders = " and folders" if all(one.strays for one in found.reports) else ""
@@ -100,7 +95,7 @@ def scope(found: VerifyTablesReport) -> str:
     files = sum(_words.file_count(report) for report in found.reports)
     resumed = sum(report.resumed_files for report in found.reports)
     parts = [
-        f"{plural(files, 'file')} in {plural(len(found.reports), _thing(found))}",
+        f"{plural(files, 'file')} in {plural(len(found.reports), _words.thing(found.reports))}",
         *_each(found, "depth {}", lambda one: one.depth),
         *_each(found, "{}", _reach),
         *_each(found, "sample {}", lambda one: f"{one.sample:g}" if one.sample < 1 else None),

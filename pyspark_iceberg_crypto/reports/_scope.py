@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pyspark_iceberg_crypto.reports import _words
 from pyspark_iceberg_crypto.reports._data import METADATA, TableReport
-from pyspark_iceberg_crypto.reports._text import listed, moment, plural, size
+from pyspark_iceberg_crypto.reports._text import agreeing, listed, moment, plural, size
 
 Rows = list[tuple[str, str]]
 
@@ -90,12 +90,8 @@ def _but(reports: Sequence[TableReport], claim: str) -> str:
     return f", except for {said}" if said else ""
 
 
-def _thing(reports: Sequence[TableReport]) -> str:
-    return "folder" if reports and all(one.folder is not None for one in reports) else "table"
-
-
 def _number(reports: Sequence[TableReport]) -> str:
-    return plural(len(reports), _thing(reports))
+    return plural(len(reports), _words.thing(reports))
 
 
 def _has_encrypted(report: TableReport) -> bool:
@@ -141,8 +137,8 @@ def _left_open(
     if some := [one for one in reports if one.unchecked_count]:
         number = sum(one.unchecked_count for one in some)
         yield (
-            f"{plural(number, 'file')}{of(some)} could not be checked: nothing is known about {_them(number)}. "
-            "See below."
+            f"{plural(number, 'file')}{of(some)} could not be checked: nothing is known about "
+            f"{agreeing(number, 'it', 'them')}. See below."
         )
     if some := [one for one in reports if _hides_files(one)]:
         yield (
@@ -152,15 +148,15 @@ def _left_open(
     if some := [one for one in reports if one.sample < 1]:
         number, bytes_ = (sum(getattr(one, f"left_out_{what}") for one in some) for what in _SUMS)
         yield (
-            f"{plural(number, 'data or delete file')}{of(some)} ({size(bytes_)}) {_were(number)} not in the sample, "
-            f"and nothing is known about {_them(number)}."
+            f"{plural(number, 'data or delete file')}{of(some)} ({size(bytes_)}) "
+            f"{agreeing(number, 'was', 'were')} not in the sample, and nothing is known about {agreeing(number, 'it', 'them')}."
         )
     if some := [one for one in reports if one.resumed_files]:
         number = sum(one.resumed_files for one in some)
         where = listed([*dict.fromkeys(str(one.resume) for one in some)], 3)
         yield (
             f"{plural(number, 'file')}{of(some)} that an earlier run had recorded in {where} as correct "
-            f"{_were(number)} not read again. Anyone who can write there can make files pass."
+            f"{agreeing(number, 'was', 'were')} not read again. Anyone who can write there can make files pass."
         )
     if some := [one for one in reports if _words.other_snapshots(one)]:
         others = _words.other_snapshots(some[0]) if len(reports) == 1 else "other snapshots"
@@ -186,14 +182,6 @@ def _hides_files(report: TableReport) -> bool:
         count.kind in _LISTS and (count.wrong_files or count.unchecked_files)
         for count in report.counts
     )
-
-
-def _them(number: int) -> str:
-    return "it" if number == 1 else "them"
-
-
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"
 
 
 def _never_shown(reports: Sequence[TableReport]) -> list[str]:
@@ -305,12 +293,16 @@ def of_tables(
         left_out: how many tables were left out on request.
         views: how many views there are.
     """
-    are_folders = _thing(reports) == "folder"
+    are_folders = _words.are_folders(reports)
     said = target if are_folders else f"{_number(reports)} of {target}"
     more = [
         *([f"{missing:,} could not be checked"] if missing else []),
-        *([f"{left_out:,} {_were(left_out)} left out on request"] if left_out else []),
-        *([f"{plural(views, 'view')} {'has' if views == 1 else 'have'} no files"] if views else []),
+        *(
+            [f"{left_out:,} {agreeing(left_out, 'was', 'were')} left out on request"]
+            if left_out
+            else []
+        ),
+        *([f"{plural(views, 'view')} {agreeing(views, 'has', 'have')} no files"] if views else []),
     ]
     files = sum(map(_words.file_count, reports))
     keys = listed(_distinct(reports, _master_key))
@@ -329,7 +321,7 @@ def of_tables(
 
 def not_checked_of_any(reports: Sequence[TableReport]) -> list[str]:
     """Say what was not checked of several tables, added up."""
-    thing = _thing(reports)
+    thing = _words.thing(reports)
     return [
         "Tables that the catalog did not list." if thing == "table" else "Other folders.",
         *_left_open(reports, lambda some: f" of {_number(some)}"),

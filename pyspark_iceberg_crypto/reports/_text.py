@@ -26,6 +26,11 @@ def plural(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'es' if thing.endswith('ch') else 's'}"
 
 
+def agreeing(number: int, one: str, many: str) -> str:
+    """Return the form of a word that goes with so many things."""
+    return one if number == 1 else many
+
+
 def listed(names: Sequence[str], most: int = 20) -> str:
     """List names, the first of them if there are many."""
     left = len(names) - most

@@ -13,7 +13,7 @@ from pyspark_iceberg_crypto.reports._data import (
     TableReport,
     by_state,
 )
-from pyspark_iceberg_crypto.reports._text import listed, moment, plural, size
+from pyspark_iceberg_crypto.reports._text import agreeing, listed, moment, plural, size
 
 STATES = {
     "bad": "PLAINTEXT",
@@ -152,7 +152,7 @@ def _good(report: TableReport) -> str:
     if report.sample < 1:
         return f"No problem was found in a sample of {files} in {where}"
     said = "of encrypted formats" if report.folder is not None else f"encrypted{_key(report)}"
-    return f"{all_files(number)} in {where} {_are(number)} {said}"
+    return f"{all_files(number)} in {where} {agreeing(number, 'is', 'are')} {said}"
 
 
 def _told(report: TableReport, where: str) -> str:
@@ -179,16 +179,12 @@ def all_files(number: int) -> str:
     return "The one file" if number == 1 else f"All {plural(number, 'file')}"
 
 
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
 def _has(total: Total) -> str:
     if total.state == "open":
         return "could not be checked"
     if total.word == STATES["wrong"]:
-        return "has a problem" if total.files == 1 else "have a problem"
-    return f"{_are(total.files)} {total.word}"
+        return agreeing(total.files, "has a problem", "have a problem")
+    return f"{agreeing(total.files, 'is', 'are')} {total.word}"
 
 
 def _key(report: TableReport) -> str:
@@ -211,6 +207,16 @@ def were_not_checked(said: Sequence[str]) -> str:
     """Say at the end of a verdict what was not checked on purpose; nothing if there is nothing."""
     were = "was" if len(said) == 1 and said[0].startswith("1 ") else "were"
     return f"; {listed(said)} {were} not checked" if said else ""
+
+
+def are_folders(reports: Sequence[TableReport]) -> bool:
+    """Whether all reports are on folders, without a catalog."""
+    return bool(reports) and all(one.folder is not None for one in reports)
+
+
+def thing(reports: Sequence[TableReport]) -> str:
+    """Say what they are on."""
+    return "folder" if are_folders(reports) else "table"
 
 
 def without_keys(folders: Iterable[TableReport]) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._report import Report
-from pyspark_iceberg_crypto.reports._text import plural
+from pyspark_iceberg_crypto.reports._text import agreeing, plural
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RotateParquetReport(Report):
 
 @_terminal.layout.register
 def _(found: RotateParquetReport) -> RenderableType:
-    verb = "has" if found.files == 1 else "have"
+    verb = agreeing(found.files, "has", "have")
     where = f"{plural(found.files, 'file')} in {plural(found.folders, 'folder')}"
     said = f"{where} {verb} newly wrapped keys"
     if found.restored:
