@@ -149,7 +149,8 @@ def _left_open(
         number, bytes_ = (sum(getattr(one, f"left_out_{what}") for one in some) for what in _SUMS)
         yield (
             f"{plural(number, 'data or delete file')}{of(some)} ({size(bytes_)}) "
-            f"{agreeing(number, 'was', 'were')} not in the sample, and nothing is known about {agreeing(number, 'it', 'them')}."
+            f"{agreeing(number, 'was', 'were')} not in the sample, and nothing is known about "
+            f"{agreeing(number, 'it', 'them')}."
         )
     if some := [one for one in reports if one.resumed_files]:
         number = sum(one.resumed_files for one in some)
