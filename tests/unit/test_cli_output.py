@@ -390,6 +390,23 @@ def test_all_tables_of_a_namespace(run: Run) -> None:
     assert found == []
 
 
+@pytest.mark.parametrize(
+    ("left_open", "options", "code", "offered"),
+    [
+        ({}, (), 0, True),
+        ({"outside": {"/old": 1}, "outside_paths": ["/old/a"]}, (), 1, False),
+        ({"gaps": ["/m.avro is missing"]}, (), 1, False),
+        ({"gaps": ["/m.avro is missing"]}, ("--accept-missing",), 1, True),
+    ],
+)
+def test_a_purge_that_would_be_refused_is_not_offered(
+    run: Run, left_open: dict[str, Any], options: tuple[str, ...], code: int, offered: bool
+) -> None:
+    would = {**ANSWERS["purge_plaintext"], "committed": False, **left_open}
+    result = run("purge", "lake.db.t", *options, answers={"purge_plaintext": would})
+    assert (result.exit_code, "Add --confirm" in result.output) == (code, offered)
+
+
 def test_usage_errors_of_groups_are_64() -> None:
     for words in (
         ["--no"],
