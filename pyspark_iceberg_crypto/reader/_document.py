@@ -1,0 +1,130 @@
+"""A table's metadata as its file has it: strict JSON, its canonical form, and Iceberg's own compact form.
+
+docs/metadata-authentication.md describes the canonical form; RFC 8259 is what a document must be.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from typing import Any
+
+from pyspark_iceberg_crypto.errors import IcebergCryptoError
+
+_DEEPEST = 201
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPED = re.compile('["\\\\\x00-\x1f\u2028\u2029]')
+_ESCAPED_BY_JACKSON = re.compile('["\\\\\x00-\x1f]')
+
+
+class Number(str):
+    """A number as it was written, which JSON's readers and writers change."""
+
+    __slots__ = ()
+
+
+def text(location: str, stored: bytes) -> bytes:
+    """Return the JSON of a metadata file.
+
+    Args:
+        location: the file's; its name says whether it is compressed.
+        stored: its bytes.
+
+    Raises:
+        IcebergCryptoError: it cannot be decompressed.
+    """
+    name = location.rsplit("/", 1)[-1]
+    if not name.endswith((".gz.metadata.json", ".metadata.json.gz")):
+        return stored
+    try:
+        return gzip.decompress(stored)
+    except (OSError, EOFError, zlib.error) as error:
+        raise IcebergCryptoError(
+            f"{location} cannot be decompressed: {error}",
+            "A read that ended early looks the same as a file that was cut off: load the table again. If that does not "
+            "help, compare the file with a backup or an object version of the same name.",
+        ) from error
+
+
+def strict(data: bytes) -> dict[str, Any]:
+    """Read a document for its MAC, with numbers as they are written.
+
+    Raises:
+        ValueError: it is not strict JSON, not an object, has one name twice, or nests too deeply: it has no MAC.
+    """
+    document = json.loads(
+        data.decode("utf-8-sig"),
+        object_pairs_hook=_members,
+        parse_int=Number,
+        parse_float=Number,
+        parse_constant=_no_constant,
+    )
+    if not isinstance(document, dict):
+        raise ValueError("it is not an object")
+    if _depth(document) > _DEEPEST:
+        raise ValueError("it is nested too deeply")
+    return document
+
+
+def canonical(value: Any) -> str:
+    """Return the canonical form of what `strict` read."""
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        return "{" + ",".join(f"{_quoted(name)}:{canonical(value[name])}" for name in names) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    return _scalar(value, _ESCAPED, "x")
+
+
+def compact(value: Any) -> str:
+    """Return what `strict` read as Iceberg's Java writes it where it makes a hash of metadata."""
+    if isinstance(value, dict):
+        members = (f"{_scalar(k, _ESCAPED_BY_JACKSON, 'X')}:{compact(v)}" for k, v in value.items())
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(compact, value)) + "]"
+    return _scalar(value, _ESCAPED_BY_JACKSON, "X")
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("two members have one name")
+    return members
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _depth(value: Any) -> int:
+    deepest, level = 0, [value]
+    while level:
+        deepest += 1
+        level = [
+            child
+            for one in level
+            for child in (one.values() if isinstance(one, dict) else one)
+            if isinstance(child, dict | list)
+        ]
+    return deepest
+
+
+def _quoted(string: str) -> str:
+    return _scalar(string, _ESCAPED, "x")
+
+
+def _scalar(value: Any, escaped: re.Pattern[str], hexadecimal: str) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Number):
+        return str(value)
+
+    def escape(found: re.Match[str]) -> str:
+        return _SHORT.get(found[0]) or f"\\u{ord(found[0]):04{hexadecimal}}"
+
+    return '"' + escaped.sub(escape, value) + '"'

@@ -1,0 +1,60 @@
+"""What the properties of a catalog say about encrypted tables, as Spark's catalogs read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.reader._allowed import PROPERTY as ALLOWED_KEY_IDS
+from pyspark_iceberg_crypto.reader._allowed import AllowedKeyIds
+
+METADATA_AUTHENTICATION = "encryption.metadata-authentication"
+PLAINTEXT_TABLES = "encryption.plaintext-tables"
+PLAINTEXT_FILES = "encryption.plaintext-files"
+FILES_WITHOUT_LENGTH = "encryption.files-without-length"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How tables of a catalog are read.
+
+    Attributes:
+        allowed_key_ids: which master keys tables may name.
+        authenticates: whether metadata must have a MAC; None: as the kind of the catalog has it.
+        plaintext_tables: whether tables without a key id are read.
+        plaintext_files: whether files without a key are read in encrypted tables.
+        files_without_length: whether encrypted files are read whose length nothing gives that is authenticated.
+    """
+
+    allowed_key_ids: AllowedKeyIds
+    authenticates: bool | None
+    plaintext_tables: bool
+    plaintext_files: bool
+    files_without_length: bool
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Settings:
+        """Read the properties; those that do not concern reading are ignored.
+
+        Raises:
+            ConfigurationError: one has a value that it may not have.
+        """
+        authentication = _choice(properties, METADATA_AUTHENTICATION, "", "require", "off")
+        return cls(
+            AllowedKeyIds(properties.get(ALLOWED_KEY_IDS)),
+            None if not authentication else authentication == "require",
+            _choice(properties, PLAINTEXT_TABLES, "allow", "refuse") == "allow",
+            _choice(properties, PLAINTEXT_FILES, "refuse", "allow") == "allow",
+            _choice(properties, FILES_WITHOUT_LENGTH, "refuse", "accept") == "accept",
+        )
+
+
+def _choice(properties: Mapping[str, str], name: str, default: str, *others: str) -> str:
+    value = properties.get(name, default).strip().lower()
+    if value not in (default, *others):
+        first, last = (default, *others)[-2:]
+        raise ConfigurationError(
+            f"Property {name} is '{properties[name]}'", f"Use {first} (the default) or {last}."
+        )
+    return value
