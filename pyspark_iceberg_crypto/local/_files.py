@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote
 
 from pyspark_iceberg_crypto.errors import AccessDeniedError, ConfigurationError, TamperedError
@@ -26,6 +27,7 @@ MAGICS = {
     b"ORC": ("ORC", "orc"),
 }
 ENCRYPTED = ("PARE", "AGS1")
+_LATER = re.compile(b"AGS[2-9]|PAR[2-9A-Z]")  # encrypted files of later versions, by their magic
 
 # AES GCM stream: magic and block length; each block has a nonce and a tag around its ciphertext.
 AGS1_HEADER, AGS1_OVERHEAD = 8, 28
@@ -42,6 +44,13 @@ DAMAGED_HINT = (
     "The file was cut off, overwritten or changed after it was written. Restore it from a backup or from "
     "an object version; its table's other snapshots may not need it."
 )
+
+
+class SupportsSeekAndRead(Protocol):
+    """A file that is open."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+    def read(self, size: int = -1, /) -> bytes: ...
 
 
 def local_path(location: str) -> str | None:
@@ -87,26 +96,31 @@ def inspect(location: str) -> dict[str, Any]:
 def _inspect(file: BinaryIO, location: str) -> dict[str, Any]:
     length = os.fstat(file.fileno()).st_size
     head = _read(file, 0, min(HEAD, length), location, length)
-    magic, form = _magic(head)
+    magic, form = magic_of(head)
     told = {"path": location, "length": length, "magic": magic, "format": form}
     told["encrypted"] = magic in ENCRYPTED
     if magic == "AGS1":
-        return {**told, **_blocks(head, length, location)}
+        return {**told, **blocks(head, length, location)}
     if magic == "PARE":
-        return {**told, **_footer(file, length, location)}
+        return {**told, **footer(file, length, location)}
     return told
 
 
-def _magic(head: bytes) -> tuple[str, str]:
+def magic_of(head: bytes) -> tuple[str, str]:
+    """Recognize a file by its first bytes, 64 or all that it has: a word, and the format in lower case."""
     if not head:
         return "EMPTY", "empty"
     for prefix, found in MAGICS.items():
         if head.startswith(prefix):
             return found
-    return ("JSON", "json") if head.lstrip(b" \t\r\n").startswith(b"{") else ("OTHER", "unknown")
+    if head.lstrip(b" \t\r\n").startswith(b"{"):
+        return "JSON", "json"
+    return ("LATER", "later") if _LATER.match(head) else ("OTHER", "unknown")
 
 
-def _read(file: BinaryIO, position: int, count: int, location: str, length: int) -> bytes:
+def _read(
+    file: SupportsSeekAndRead, position: int, count: int, location: str, length: int
+) -> bytes:
     file.seek(position)
     data = file.read(count)
     if len(data) < count:
@@ -118,7 +132,7 @@ def _read(file: BinaryIO, position: int, count: int, location: str, length: int)
     return data
 
 
-def _blocks(header: bytes, length: int, location: str) -> Mapping[str, int]:
+def blocks(header: bytes, length: int, location: str) -> Mapping[str, int]:
     """Compute an AES GCM stream's layout."""
 
     def broken(what: str) -> TamperedError:
@@ -157,7 +171,7 @@ def _blocks(header: bytes, length: int, location: str) -> Mapping[str, int]:
     }
 
 
-def _footer(file: BinaryIO, length: int, location: str) -> Mapping[str, Any]:
+def footer(file: SupportsSeekAndRead, length: int, location: str) -> Mapping[str, Any]:
     """Read what the footer of an encrypted Parquet file says in plaintext."""
 
     def broken(what: str) -> TamperedError:
@@ -178,8 +192,8 @@ def _footer(file: BinaryIO, length: int, location: str) -> Mapping[str, Any]:
             f"its last bytes give a footer of {footer_length} bytes, expected {PARE_MODULE + 1} to {most}"
         )
     start = length - PARE_TAIL - footer_length
-    footer = _read(file, start, min(footer_length, PARE_PARSED), location, length)
-    reader = _thrift.CompactReader(footer)
+    start_of_it = _read(file, start, min(footer_length, PARE_PARSED), location, length)
+    reader = _thrift.CompactReader(start_of_it)
     try:
         crypto = _crypto_metadata(reader)
         key_metadata = crypto.pop("key_metadata", None)
@@ -187,7 +201,7 @@ def _footer(file: BinaryIO, length: int, location: str) -> Mapping[str, Any]:
         raise broken(
             f"its footer of {footer_length} bytes does not parse as file crypto metadata"
         ) from error
-    _check_module(footer[reader.position :], reader.position, footer_length, broken)
+    _check_module(start_of_it[reader.position :], reader.position, footer_length, broken)
     if "algorithm" not in crypto:
         raise broken("its footer names no known encryption algorithm")
     told = {"algorithm": crypto.pop("algorithm"), "footer_length": footer_length, **crypto}

@@ -1,16 +1,18 @@
-"""A bounded reader of Thrift's compact protocol, for the plaintext part of a Parquet footer.
+"""A bounded reader of Thrift's compact protocol, for Parquet's footers and headers.
 
-The bytes may be hostile. It takes what Parquet's own Thrift code takes (the tests compare the two), from a few KiB
-at most: no length is believed before the bytes are there, and nesting has a limit.
+The bytes may be hostile. It takes what Parquet's own Thrift code takes (the tests compare the two): no length is
+believed before the bytes are there, and nesting has a limit.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 MAX_NESTING = 16
 
 STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(14)
+_BITS = {I16: 16, I32: 32, I64: 64}
 _FIXED = {BYTE: 1, DOUBLE: 8, UUID: 16}
 # How many bytes an element takes at least. A struct is one byte, but Thrift counts none.
 _LEAST = {STOP: 0, STRUCT: 0, DOUBLE: 8}
@@ -25,6 +27,22 @@ class Field(NamedTuple):
 
     type: int
     id: int
+
+
+class Wanted(NamedTuple):
+    """A field of a struct that is read; others are skipped.
+
+    Attributes:
+        name: what to call it in the result.
+        type: one of the types above; TRUE for a boolean.
+        of: the fields of the struct that it is, or that are in its list; or the type of what is in its list.
+        required: whether a struct without it is malformed.
+    """
+
+    name: str
+    type: int
+    of: Mapping[int, Wanted] | int | None = None
+    required: bool = False
 
 
 class CompactReader:
@@ -74,6 +92,50 @@ class CompactReader:
         value, self._bool = self._bool, None
         return self._byte() == TRUE if value is None else value
 
+    def integer(self, bits: int) -> int:
+        """Read a signed number of 16, 32 or 64 bits."""
+        number = self._varint(max(bits, 32))
+        return _signed((number >> 1) ^ -(number & 1), bits)
+
+    def struct(self, wanted: Mapping[int, Wanted]) -> dict[str, Any]:
+        """Read a struct; a field of another type than is wanted is skipped, as Thrift does.
+
+        Raises:
+            MalformedError: it is not one, or a required field is missing.
+        """
+        found: dict[str, Any] = {}
+        self.begin_struct()
+        while (field := self.field()).type != STOP:
+            one = wanted.get(field.id)
+            kind = TRUE if field.type == FALSE else field.type
+            if one is None or one.type != kind:
+                self.skip(field.type)
+            else:
+                found[one.name] = self._value(one)
+        self.end_struct()
+        for one in wanted.values():
+            if one.required and one.name not in found:
+                raise MalformedError(f"it has no {one.name}")
+        return found
+
+    def _value(self, one: Wanted) -> Any:
+        if one.type == STRUCT:
+            return self.struct(one.of if isinstance(one.of, Mapping) else {})
+        if one.type == LIST:
+            return self._list(one)
+        if one.type == BINARY:
+            return self.binary()
+        return self.boolean() if one.type == TRUE else self.integer(_BITS[one.type])
+
+    def _list(self, one: Wanted) -> list[Any]:
+        kind, size = self._list_header()
+        is_struct = isinstance(one.of, Mapping)
+        if size and kind != (STRUCT if is_struct else one.of):
+            raise MalformedError(f"it has a list of type {kind}")
+        element = Wanted(one.name, kind, one.of if is_struct else None)
+        # a struct takes a byte at least, though Thrift counts none
+        return [self._value(element) for _ in range(min(size, len(self._data) + 1))]
+
     def begin_struct(self) -> None:
         """Start a struct: its field numbers start again."""
         self._last_ids.append(self._last_id)
@@ -89,15 +151,11 @@ class CompactReader:
         if head == STOP:
             return Field(STOP, 0)
         delta, kind = head >> 4, _checked(head & 0x0F)
-        number = self._zigzag16() if delta == 0 else self._last_id + delta
+        number = self.integer(16) if delta == 0 else self._last_id + delta
         self._last_id = _signed(number, 16)
         if kind in (TRUE, FALSE):
             self._bool = kind == TRUE
         return Field(kind, self._last_id)
-
-    def _zigzag16(self) -> int:
-        number = self._varint(32)
-        return _signed((number >> 1) ^ -(number & 1), 16)
 
     def skip(self, kind: int, depth: int = MAX_NESTING) -> None:
         """Read a value that is of no interest."""
@@ -123,13 +181,17 @@ class CompactReader:
         else:
             raise MalformedError(f"it has a value of type {kind}")
 
-    def _skip_list(self, depth: int) -> None:
+    def _list_header(self) -> tuple[int, int]:
         head = self._byte()
         size = head >> 4
         if size == 15:
             size = self._size()
         kind = _checked(head & 0x0F)
         self._check_room(size, kind)
+        return kind, size
+
+    def _skip_list(self, depth: int) -> None:
+        kind, size = self._list_header()
         for _ in range(min(size, len(self._data) + 1)):
             self.skip(kind, depth)
 

@@ -1,0 +1,123 @@
+"""A file as it is stored, not decrypted, of which a check reads each byte once."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Protocol
+
+from pyspark_iceberg_crypto.reader._ags1 import Stored
+from pyspark_iceberg_crypto.reader.proof._problems import StorageError, unknown
+
+WHOLE = 8 << 20  # up to this length a file is read with its first byte
+_WINDOW = 1 << 20  # read at least, where a file is read from start to end
+
+
+class StoredInput(Protocol):
+    """A file in a storage; PyIceberg's `InputFile` is one."""
+
+    def __len__(self) -> int: ...
+    @property
+    def location(self) -> str: ...
+    def exists(self) -> bool: ...
+    def open(self, seekable: bool = True) -> Any: ...
+
+
+class StoredFile:
+    """The bytes of a file. What the storage raises is a `StorageError`, whose cause it is. For one thread."""
+
+    def __init__(self, stored: StoredInput, whole: bool = False) -> None:
+        """Ask for the file's length, and open nothing yet.
+
+        Args:
+            stored: the file.
+            whole: whether all of it will be read.
+        """
+        self.location = stored.location
+        self._stored, self._whole = stored, whole
+        self._file: Stored | None = None
+        self._window, self._start = memoryview(b""), 0
+        try:
+            self.length = len(stored)
+        except Exception as error:
+            raise StorageError from error
+
+    def __enter__(self) -> StoredFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            with suppress(Exception):  # all that was asked for was read
+                self._file.close()
+
+    def read(self, position: int, count: int) -> memoryview:
+        """Return bytes of the file; they are in it, so that no more is allocated than it has."""
+        start = position - self._start
+        if start < 0 or start + count > len(self._window):
+            self._fill(position, count)
+            start = position - self._start
+        return self._window[start : start + count]
+
+    def head(self, count: int) -> bytes:
+        """Return its first bytes, fewer if it has no more."""
+        return bytes(self.read(0, min(count, self.length)))
+
+    def view(self) -> View:
+        """Return it as a file that can be positioned."""
+        return View(self)
+
+    def _fill(self, position: int, count: int) -> None:
+        if self._whole and self.length <= WHOLE:
+            position, size = 0, self.length
+        else:
+            most = self.length - position
+            size = min(most, max(count, _WINDOW if self._whole else count))
+        start = position - self._start
+        kept = self._window[start:] if 0 <= start <= len(self._window) else memoryview(b"")
+        more = self._read(position + len(kept), size - len(kept))
+        self._window = memoryview(bytes(kept) + more if kept else more)
+        self._start = position
+
+    def _read(self, position: int, count: int) -> bytes:
+        parts: list[bytes] = []
+        left = count
+        try:
+            if self._file is None:
+                self._file = self._stored.open()
+            self._file.seek(position)
+            while left > 0 and (part := self._file.read(left)):
+                parts.append(part)
+                left -= len(part)
+        except Exception as error:
+            raise StorageError from error
+        if left > 0:
+            raise unknown(
+                f"its storage ended the read after {position + count - left} bytes, but gives its length as "
+                f"{self.length}"
+            )
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class View:
+    """What reads a `StoredFile` as a file."""
+
+    def __init__(self, file: StoredFile) -> None:
+        self._file = file
+        self._position = 0
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to a position, from the start (0) or the end (2)."""
+        self._position = offset + (self._file.length if whence == 2 else 0)
+        return self._position
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read so many bytes, or up to the end."""
+        left = max(0, self._file.length - self._position)
+        data = bytes(self._file.read(self._position, left if size < 0 else min(size, left)))
+        self._position += len(data)
+        return data
