@@ -6,20 +6,21 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto.errors import VerificationFailedError, VerificationIncompleteError
 from pyspark_iceberg_crypto.evidence import _html, _several
-from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal, _words
 from pyspark_iceberg_crypto.reports._data import OK, PROBLEM, UNCHECKED, TableReport
 from pyspark_iceberg_crypto.reports._layout import Indented, Prose, Records, hinted
 from pyspark_iceberg_crypto.reports._text import advice, size, visible
 from pyspark_iceberg_crypto.reports._words import CheckedSignature
+
+if TYPE_CHECKING:  # a report is read and shown without Spark, too
+    from pyspark.sql import SparkSession
 
 Signed = TypeVar("Signed", bound="Evidence")
 
@@ -61,9 +62,25 @@ class Evidence(_terminal.Shown):
             ConfigurationError: others can wrap with the master key, so that a signature would prove nothing.
             IcebergCryptoError: the KMS's typed error.
         """
+        from pyspark_iceberg_crypto.jvm import _jvm
+
         text = json.dumps({**self.to_dict(), "signature": None})
         signature = json.loads(_jvm.call(spark, "signReport", catalog, key_id, text))
         return replace(self, signature=signature)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class TableEvidence(TableReport, Evidence):
+    """A `TableReport`, which has the attributes; `Evidence` of what was found."""
+
+    _checked: CheckedSignature | None = field(default=None, init=False, repr=False, compare=False)
+
+    def to_html(self) -> str:
+        """Return one page for a browser or for print, which loads nothing from elsewhere."""
+        return _html.page(self.table, [self], (self.signature, self._checked))
+
+    def _repr_html_(self) -> str:
+        return _html.note(self)
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.evidence import _html
-from pyspark_iceberg_crypto.evidence._evidence import Evidence
+from pyspark_iceberg_crypto.evidence._evidence import TableEvidence
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.jvm._typed import typed_errors
-from pyspark_iceberg_crypto.reports._data import TableReport
-from pyspark_iceberg_crypto.reports._words import CheckedSignature
 from pyspark_iceberg_crypto.verbs import _progress
 
 
 @dataclass(frozen=True)
-class VerifyReport(TableReport, Evidence):
+class VerifyReport(TableEvidence):
     """A `TableReport`, which has the attributes; `Evidence` of what was found.
 
     The JVM keeps the list of files for ``files`` until ``close()``, or the end of a ``with`` block. Pickled, or copied
@@ -29,7 +26,6 @@ class VerifyReport(TableReport, Evidence):
 
     _spark: SparkSession | None = field(default=None, repr=False, compare=False)
     _result: Any = field(default=None, repr=False, compare=False)
-    _checked: CheckedSignature | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def files(self) -> DataFrame:
@@ -72,13 +68,6 @@ class VerifyReport(TableReport, Evidence):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def to_html(self) -> str:
-        """Return one page for a browser or for print, which loads nothing from elsewhere."""
-        return _html.page(self.table, [self], (self.signature, self._checked))
-
-    def _repr_html_(self) -> str:
-        return _html.note(self)
 
 
 def verify_table(

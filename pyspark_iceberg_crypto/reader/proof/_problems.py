@@ -145,7 +145,10 @@ _RESTORE = (
     "Restore this file from a backup or an object version, and verify again. Until then, expire and rewrite nothing: "
     "what it had may be nowhere else. docs/recovery.md says what is left without a backup."
 )
-_RESTORE_STATISTICS = "Restore this file from a backup or an object version, or compute the statistics again: no row depends on them."
+_RESTORE_STATISTICS = (
+    "Restore this file from a backup or an object version, or compute the statistics again: no row depends on "
+    "them."
+)
 _HINTS = {
     UNREADABLE: (
         "The check failed, which says nothing about the file. Fix what failed (KMS, storage, permission, library), and "

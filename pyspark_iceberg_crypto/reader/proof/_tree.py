@@ -1,0 +1,136 @@
+"""A table's tree of files: manifest lists, then manifests, then data and delete files, with the keys of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.types import StructType
+
+from pyspark_iceberg_crypto.reader._ags1 import DecryptedStream
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
+from pyspark_iceberg_crypto.reader._keys import TableKeys
+from pyspark_iceberg_crypto.reader.proof import _problems
+from pyspark_iceberg_crypto.reader.proof._named import Named, Storage
+from pyspark_iceberg_crypto.reader.proof._problems import FoundError
+from pyspark_iceberg_crypto.reader.proof._stored import StoredInput
+
+# What is read of manifest lists and manifests, by the numbers of the Iceberg specification.
+_LIST = (500, 501, 519)  # manifest_path, manifest_length, key_metadata
+_FILE = (134, 100, 101, 104, 131)  # content, file_path, file_format, file_size_in_bytes, key_metadata
+_STATUS, _DATA_FILE = 0, 2
+_DELETED = 2
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file that a manifest list or a manifest lists.
+
+    Attributes:
+        kind: what it is to the table.
+        path: its location.
+        format: its format, as what lists it says.
+        length: its length in bytes, as what lists it says.
+        key: its key metadata, a secret; None: it has none.
+    """
+
+    kind: str
+    path: str
+    format: str
+    length: int
+    key: bytes | None = field(repr=False)
+
+
+class Tree:
+    """Reads what lists files, also what a table's own reader refuses: plaintext, and files without a length."""
+
+    def __init__(self, table: str, storage: Storage, keys: TableKeys) -> None:
+        self._table, self._storage, self._keys = table, storage, keys
+
+    def stored(self, path: str) -> StoredInput:
+        """Return a file as it is stored, not decrypted."""
+        return self._storage.new_input(path)
+
+    def key_of(self, file: Named) -> KeyMetadata | None:
+        """Return the key of a manifest list or a statistics file; None when it has none.
+
+        Raises:
+            FoundError: the metadata has no such key.
+            TamperedError: its key was changed.
+            IcebergCryptoError: the KMS's own error.
+        """
+        if file.key_id is None:
+            return None
+        entry = self._keys.entries.get(file.key_id)
+        kek = entry and self._keys.entries.get(entry.by or "")
+        where = f"Table {self._table}: manifest list {file.path} cannot be read:"
+        if entry is None:
+            raise FoundError(
+                _problems.NO_KEY, f"{where} its key {file.key_id} is not in encryption-keys"
+            )
+        if kek is None:
+            raise FoundError(
+                _problems.NO_KEY,
+                f"{where} the KEK {entry.by} of its key {file.key_id} is not in encryption-keys",
+            )
+        return self._keys.of_manifest_list(file.key_id, ExpectedFile(self._table, file.path))
+
+    def manifests(self, file: Named) -> list[Listed]:
+        """Return the manifests of a manifest list."""
+        rows, schema = self._rows(file.path, self.key_of(file))
+        found = []
+        for path, length, key in (_picked(row, schema, _LIST) for row in rows):
+            form = "parquet" if path.endswith(".parquet") else "avro"
+            found.append(Listed(_problems.MANIFEST, path, form, length, key))
+        return found
+
+    def files(self, manifest: Listed) -> list[Listed]:
+        """Return the live data or delete files of a manifest."""
+        key = manifest.key and KeyMetadata.decode(
+            bytes(manifest.key), ExpectedFile(self._table, manifest.path)
+        )
+        rows, schema = self._rows(manifest.path, key or None)
+        of_file = next(one.field_type for one in schema.fields if one.field_id == _DATA_FILE)
+        assert isinstance(of_file, StructType)
+        found = []
+        for status, file in (_picked(row, schema, (_STATUS, _DATA_FILE)) for row in rows):
+            if status != _DELETED:
+                content, path, form, length, own = _picked(file, of_file, _FILE)
+                kind = _problems.of_content(content or 0, form)
+                found.append(Listed(kind, path, form.upper(), length, own))
+        return found
+
+    def _rows(self, path: str, key: KeyMetadata | None) -> tuple[list[Any], StructType]:
+        """Read an Avro file as a whole, with all that its writer wrote."""
+
+        def opened() -> Any:
+            stored = self.stored(path)
+            return stored.open() if key is None else self._decrypted(stored, key)
+
+        with AvroFile(_Opened(opened)) as file:  # type: ignore[arg-type, var-annotated]
+            return list(file), file.schema.as_struct()
+
+    def _decrypted(self, stored: StoredInput, key: KeyMetadata) -> DecryptedStream:
+        length = len(stored)
+        written = length if key.length is None else key.length
+        file = ExpectedFile(self._table, stored.location, written)
+        if length != written:
+            code = _problems.TRUNCATED if length < written else _problems.APPENDED
+            raise FoundError(code, file.of_other_length(length).message)
+        return DecryptedStream(stored.open(), key, file)
+
+
+def _picked(row: Any, schema: StructType, ids: tuple[int, ...]) -> list[Any]:
+    """Return fields of a record by their ids; None for one that its writer left out."""
+    places = {one.field_id: place for place, one in enumerate(schema.fields)}
+    return [row[places[one]] if one in places else None for one in ids]
+
+
+class _Opened:
+    """As much of PyIceberg's `InputFile` as its Avro reader uses."""
+
+    def __init__(self, opened: Callable[[], Any]) -> None:
+        self.open = opened

@@ -1,0 +1,102 @@
+"""The golden tables of tests/vectors, unpacked, as a verification takes them: without a catalog."""
+
+import json
+import shutil
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark_iceberg_crypto.kms import from_properties
+from pyspark_iceberg_crypto.reader import _checks, _document
+from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
+from pyspark_iceberg_crypto.reader._keys import TableKeys
+from pyspark_iceberg_crypto.reader._settings import Settings
+from pyspark_iceberg_crypto.reader.proof._report import CheckedFile, ProofReport
+from pyspark_iceberg_crypto.reader.proof._subject import Subject
+from pyspark_iceberg_crypto.reader.proof._verify import Options, verify
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+BUILDS = sorted(path.stem.removeprefix("tables-") for path in VECTORS.glob("tables-*.zip"))
+KINDS = ("hadoop", "jdbc")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file below a folder, by the location that the table has for it."""
+
+    path: Path
+    location: str
+
+    def __len__(self) -> int:
+        return self.path.stat().st_size
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def open(self, seekable: bool = True) -> Any:
+        return self.path.open("rb")
+
+
+@dataclass
+class Golden:
+    """A table of a copy of what a build wrote."""
+
+    folder: Path
+    kind: str
+    build: str
+    properties: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def unpacked(cls, build: str, kind: str, folder: Path) -> "Golden":
+        shutil.unpack_archive(VECTORS / f"tables-{build}.zip", folder)
+        for name in ("keys.p12", "keys.password"):
+            shutil.copyfile(VECTORS / name, folder / name)
+            (folder / name).chmod(0o600)
+        return cls(folder, kind, build)
+
+    def __post_init__(self) -> None:
+        self.properties = {
+            "encryption.kms-type": "keystore",
+            "encryption.kms.keystore.path": str(self.folder / "keys.p12"),
+            "encryption.kms.keystore.password-file": str(self.folder / "keys.password"),
+            **self.properties,
+        }
+        self.client = from_properties(self.properties)
+
+    def new_input(self, location: str) -> Stored:
+        return Stored(self.local(location), location)
+
+    def local(self, location: str) -> Path:
+        return self.folder / location.partition(f"//golden-{self.build}/")[2]
+
+    @property
+    def location(self) -> str:
+        """The metadata file in force."""
+        if self.kind == "hadoop":
+            files = (self.folder / "tables/hadoop/db/t/metadata").glob("v*.gz.metadata.json")
+            newest = max(files, key=lambda path: int(path.name[1:].partition(".")[0]))
+            return f"viewfs://golden-{self.build}/{newest.relative_to(self.folder)}"
+        with sqlite3.connect(self.folder / "jdbc.db") as database:
+            of = "SELECT metadata_location FROM iceberg_tables WHERE table_name = 't'"
+            return str(database.execute(of).fetchone()[0])
+
+    def subject(self) -> Subject:
+        location = self.location
+        stored = self.local(location).read_bytes()
+        document = json.loads(_document.text(location, stored))
+        loaded = Loaded("lake.db.t", location, document, stored)
+        client = self.client.for_table(document["table-uuid"])
+        keys = TableKeys("lake.db.t", document, client)
+        settings = Settings.of(self.properties)
+        _checks.check(loaded, keys, client, Trust.POINTER, settings)
+        kms = str(self.client)
+        return Subject(loaded, keys, kms, self, Trust.POINTER, settings, client, self.subject)
+
+    def verify(self, depth: str = "deep", all_snapshots: bool = False) -> ProofReport:
+        return verify(self.subject(), Options(depth, all_snapshots))
+
+    def one(self, kind: str, report: ProofReport | None = None) -> CheckedFile:
+        """A file of a kind that the current snapshot reaches."""
+        files = (report or self.verify("magic")).files
+        return next(file for file in files if file.kind == kind)
