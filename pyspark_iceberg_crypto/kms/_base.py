@@ -1,15 +1,16 @@
-"""What all KMSs have in common: catalog properties, management of keys, and a check that Spark can use them."""
+"""What all KMSs have in common: catalog properties, keys wrapped and managed, and a check that Spark can use them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import Field, asdict, dataclass, field
+from functools import cached_property
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, KeyDisabledError, KeyNotFoundError
-from pyspark_iceberg_crypto.kms import _settings
+from pyspark_iceberg_crypto.kms import _client, _settings
 from pyspark_iceberg_crypto.kms._extras import MissingExtraError
 
 if TYPE_CHECKING:  # keys are managed without Spark
@@ -58,8 +59,9 @@ class KeyInfo:
 class Kms(ABC):
     """A place where master keys are kept.
 
-    ``properties`` and ``check`` need nothing but this package. The others call the KMS from Python: they
-    need the KMS's own client library, and credentials that may manage keys, which Spark's need not do.
+    ``properties`` and ``check`` need nothing but this package. The others call the KMS from Python, without Spark: they
+    need the KMS's own client library. To wrap and unwrap keys is what Spark's login may do, too; the methods that
+    manage keys need credentials that may, which Spark's need not.
 
     A KMS is a dataclass whose fields are its settings, see `kms._settings`. Its methods raise the errors that
     are listed here, where a program that it runs counts as a client library.
@@ -144,6 +146,80 @@ class Kms(ABC):
     @abstractmethod
     def driver_policy(self, key_ids: Sequence[str]) -> str:
         """Return the least-privilege policy that Spark needs for these keys, as text to paste."""
+
+    def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
+        """Wrap a key with the newest version of a master key, byte for byte as Spark's client of this KMS does.
+
+        Args:
+            key: the key, such as a table's KEK: 16, 24 or 32 bytes.
+            wrapping_key_id: the master key's id, as a table's ``encryption.key-id``.
+
+        Raises:
+            KeyNotFoundError: there is no such master key.
+            KeyDisabledError: its state forbids it.
+            NotSupportedError: this kind of key cannot wrap.
+            ConfigurationError: a setting is wrong, the client library is missing, or wrapped keys are bound to a
+                table and this is not the client of one: see `for_table`.
+            AccessDeniedError: the login failed, or may not use the key.
+            KmsUnavailableError: the KMS cannot be reached.
+        """
+        return self._kms_client.wrap_key(key, wrapping_key_id)
+
+    def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+        """Unwrap a key, whichever version of the master key wrapped it.
+
+        Args:
+            wrapped_key: what `wrap_key`, or Spark's client of this KMS, returned.
+            wrapping_key_id: the master key's id.
+
+        Raises:
+            BadWrappedKeyError: the key was changed, or another master key, KMS or table has it.
+            IcebergCryptoError: as of `wrap_key`.
+        """
+        return self._kms_client.unwrap_key(wrapped_key, wrapping_key_id)
+
+    def for_table(self, uuid: str | None) -> _client.KmsClient:
+        """Return a client for the keys of one table: with the same login, its calls are bound to the table's UUID.
+
+        Only AWS KMS with ``"{table-uuid}"`` in its encryption context and Google Cloud KMS with
+        ``additional_authenticated_data="table-uuid"`` bind keys to it; for the others it makes no difference.
+
+        Args:
+            uuid: the table's UUID, as its metadata has it; "none" where a master key is only tried; None: not known.
+        """
+        return self._kms_client.for_table(uuid)
+
+    def authenticates_wrapping(self, wrapping_key_id: str) -> bool:
+        """Return whether only users of a master key can wrap what `unwrap_key` takes.
+
+        No for asymmetric keys, whose public half wraps. Answered from the settings, without a call.
+        """
+        return True
+
+    @property
+    def binds_table(self) -> bool:
+        """Whether these settings bind wrapped keys to their table's UUID."""
+        return False
+
+    @abstractmethod
+    def _open(self, call_seconds: float) -> _client.MasterKeys:
+        """Prepare the way to the master keys; the first call logs in.
+
+        Args:
+            call_seconds: how long one request may take.
+        """
+
+    @cached_property
+    def _kms_client(self) -> _client.KmsClient:
+        return _client.client_of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the settings alone: a login stays in its process."""
+        return {name: value for name, value in vars(self).items() if name != "_kms_client"}
+
+    def _text(self) -> str:
+        """Say which KMS it is and where, for errors, without a secret."""
+        return str(self)
 
     def check(self, spark: SparkSession, catalog: str = "lake", key_id: str | None = None) -> None:
         """Have a catalog of this KMS wrap and unwrap a trial key, as creating and reading a table would.

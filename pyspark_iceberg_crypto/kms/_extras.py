@@ -8,6 +8,9 @@ from typing import Any
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
 
+READER = "reader"  # the extra that brings what every KMS needs to wrap and unwrap in Python
+
+
 class MissingExtraError(ConfigurationError):
     """The client library of a KMS is not installed."""
 

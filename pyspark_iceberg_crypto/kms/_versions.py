@@ -58,6 +58,20 @@ def check_name(name: object) -> str:
     return name
 
 
+def require_key_id(key_id: str, kms: str) -> None:
+    """Refuse a key id that names a version: a table would stay with that version for ever.
+
+    Raises:
+        ConfigurationError: it does.
+    """
+    later = _LATER.fullmatch(key_id)
+    if later is not None:
+        raise ConfigurationError(
+            f"Key id '{key_id}' is the name that {kms} gives to version {later['version']} of key '{later['key']}'",
+            f"use '{later['key']}' as encryption.key-id: its newest version wraps, and older ones unwrap",
+        )
+
+
 def check_bits(key_bits: int) -> None:
     """Check that an AES key can have this size.
 

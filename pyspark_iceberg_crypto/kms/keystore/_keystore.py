@@ -17,6 +17,7 @@ from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo
 from pyspark_iceberg_crypto.kms._secrets import require_private
 from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
 from pyspark_iceberg_crypto.kms.keystore import _atomic, _keytool
+from pyspark_iceberg_crypto.kms.keystore._keys import KeystoreKeys
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,14 @@ class Keystore(_versions.VersionedKms):
             ]
         return "\n".join(lines) + "\n"
 
+    def _open(self, call_seconds: float) -> KeystoreKeys:
+        return KeystoreKeys(self._absolute(), self.password_env, self.password_file)
+
     def _name(self) -> str:
         return f"keystore {self.path}"
+
+    def _text(self) -> str:
+        return self._name()
 
     def _key_id(self, name: str) -> str:
         return _check_names([name])[0]

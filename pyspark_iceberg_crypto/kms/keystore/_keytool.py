@@ -51,36 +51,53 @@ class Password:
             ConfigurationError: it is not set, it cannot be a keystore's password, its file has more than one
                 line, or others may read it.
         """
-        secret, where = read_secret(env, file, "the keystore's", "password")
-        if env is not None:
-            found = cls("-storepass:env", env)
-        else:
-            path = Path(file or "").absolute()
-            found = cls("-storepass:file", str(path))
-            secret, *more = secret.splitlines() or [""]
-            if any(line.strip() for line in more):
-                raise ConfigurationError(
-                    f"the keystore's password file has more than one line: {path}",
-                    "write the password into it and nothing else; Spark refuses it otherwise",
-                )
-        if not secret:
-            raise missing("the keystore's", "password", where)
+        secret, where = _held(env, file)
         if len(secret) < MIN_PASSWORD:
             raise ConfigurationError(
                 f"the keystore's password, in {where}, is too short",
                 f"a PKCS12 keystore needs at least {MIN_PASSWORD} characters",
-            )
-        if not re.fullmatch(r"[ -~]+", secret):  # Java's PBE keys take nothing else
-            raise ConfigurationError(
-                f"the keystore's password, in {where}, has characters that no PKCS12 keystore of Java accepts",
-                "use ASCII letters, digits and punctuation, as many as you like",
             )
         if secret != secret.strip():
             raise ConfigurationError(
                 f"the keystore's password, in {where}, has leading or trailing spaces",
                 "remove them: Spark reads it without them",
             )
-        return found
+        if env is not None:
+            return cls("-storepass:env", env)
+        return cls("-storepass:file", str(Path(file or "").absolute()))
+
+
+def password(env: str | None, file: AnyPath | None) -> tuple[str, str]:
+    """Read the password as Spark's client does, without spaces around it.
+
+    Returns:
+        The password, and in words where it is.
+
+    Raises:
+        ConfigurationError: it is not set, it cannot be a keystore's password, its file has more than one line, or
+            others may read it.
+    """
+    secret, where = _held(env, file)
+    return secret.strip(), where
+
+
+def _held(env: str | None, file: AnyPath | None) -> tuple[str, str]:
+    secret, where = read_secret(env, file, "the keystore's", "password")
+    if env is None:
+        secret, *more = secret.splitlines() or [""]
+        if any(line.strip() for line in more):
+            raise ConfigurationError(
+                f"the keystore's password file has more than one line: {Path(file or '').absolute()}",
+                "write the password into it and nothing else; Spark refuses it otherwise",
+            )
+    if not secret:
+        raise missing("the keystore's", "password", where)
+    if not re.fullmatch(r"[ -~]+", secret):  # Java's PBE keys take nothing else
+        raise ConfigurationError(
+            f"the keystore's password, in {where}, has characters that no PKCS12 keystore of Java accepts",
+            "use ASCII letters, digits and punctuation, as many as you like",
+        )
+    return secret, where
 
 
 def generate(store: Path, name: str, bits: int, password: Password) -> None:

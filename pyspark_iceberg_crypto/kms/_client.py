@@ -1,0 +1,167 @@
+"""Keys wrapped and unwrapped in Python: what a client of a KMS is, and how ours are made."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from pyspark_iceberg_crypto.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark_iceberg_crypto.kms._base import Kms
+
+CALL_TIMEOUT_MS = 10_000
+
+# How the hint of a missing key ends, once it has told how to create one for a new table.
+IF_IN_USE = (
+    "; if tables use it already, do not create it: use the KMS that they were written with, or restore the key from"
+    " a backup"
+)
+
+
+@runtime_checkable
+class KeyManagementClient(Protocol):
+    """What wraps and unwraps keys: the shape that PyIceberg's own clients will have.
+
+    Every KMS of this package is one, and so is any object of yours with these two methods. One that also has
+    ``for_table(uuid)`` learns for which table a key is; ``authenticates_wrapping(wrapping_key_id)`` says whether only
+    users of a master key can wrap what it unwraps. Many threads may call it at once.
+    """
+
+    def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
+        """Wrap a key with a master key, by the master key's id."""
+        ...
+
+    def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+        """Unwrap what `wrap_key` returned."""
+        ...
+
+
+class MasterKeys(ABC):
+    """The master keys of one KMS as this process reaches them, with the login and connections that this takes.
+
+    It is not pickled: `KmsClient` is, which makes another. Many threads use it at once.
+    """
+
+    @abstractmethod
+    def wrap(self, key: bytes, key_id: str, table: str | None) -> bytes:
+        """Wrap a key.
+
+        Args:
+            key: the key.
+            key_id: the master key's id.
+            table: the UUID of the table whose key it is; None: not known.
+        """
+
+    @abstractmethod
+    def unwrap(self, wrapped: bytes, key_id: str, table: str | None) -> bytes:
+        """Unwrap a key; arguments as of `wrap`."""
+
+    def close(self) -> None:
+        """Give up the connections. Another call makes new ones."""
+        return
+
+
+class _Reached:
+    """The way to a KMS, made by the first call and shared by the clients of all tables."""
+
+    def __init__(self, kms: Kms, call_timeout_ms: int) -> None:
+        self.kms = kms
+        self.call_timeout_ms = call_timeout_ms
+        self._lock = threading.Lock()
+        self._keys: MasterKeys | None = None
+
+    def keys(self) -> MasterKeys:
+        with self._lock:
+            if self._keys is None:
+                self._keys = self.kms._open(self.call_timeout_ms / 1000)
+            return self._keys
+
+    def close(self) -> None:
+        with self._lock:
+            keys, self._keys = self._keys, None
+        if keys is not None:
+            keys.close()
+
+    def __reduce__(self) -> tuple[type[_Reached], tuple[Kms, int]]:
+        return _Reached, (self.kms, self.call_timeout_ms)
+
+
+class KmsClient:
+    """A KMS of this package as the tables of a catalog use it, or one of them.
+
+    The login is made by the first call. What is pickled are the KMS's settings.
+
+    Attributes:
+        kms: the KMS.
+        table_uuid: the UUID of the table that it is for; None: of none, or not known.
+    """
+
+    def __init__(self, reached: _Reached, table_uuid: str | None = None) -> None:
+        self._reached = reached
+        self.table_uuid = table_uuid
+
+    @property
+    def kms(self) -> Kms:
+        """The KMS, which holds settings and no secret."""
+        return self._reached.kms
+
+    def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
+        """Wrap a key; see `Kms.wrap_key`."""
+        return self._reached.keys().wrap(bytes(key), wrapping_key_id, self.table_uuid)
+
+    def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+        """Unwrap a key; see `Kms.unwrap_key`."""
+        return self._reached.keys().unwrap(bytes(wrapped_key), wrapping_key_id, self.table_uuid)
+
+    def authenticates_wrapping(self, wrapping_key_id: str) -> bool:
+        """See `Kms.authenticates_wrapping`."""
+        return self.kms.authenticates_wrapping(wrapping_key_id)
+
+    @property
+    def binds_table(self) -> bool:
+        """Whether the user chose that wrapped keys are bound to their table's UUID."""
+        return self.kms.binds_table
+
+    def for_table(self, uuid: str | None) -> KmsClient:
+        """Return this client for the keys of one table; see `Kms.for_table`."""
+        return KmsClient(self._reached, uuid)
+
+    def close(self) -> None:
+        """Give up the connections; another call makes new ones."""
+        self._reached.close()
+
+    def __str__(self) -> str:
+        return self.kms._text()
+
+    def __repr__(self) -> str:
+        return f"<KmsClient of {self}>"
+
+
+def client_of(kms: Kms, call_timeout_ms: int = CALL_TIMEOUT_MS) -> KmsClient:
+    """Return a client with a login of its own.
+
+    Args:
+        kms: which KMS.
+        call_timeout_ms: how long one request may take, in milliseconds.
+    """
+    return KmsClient(_Reached(kms, call_timeout_ms))
+
+
+def require_table(uuid: str | None, setting: str) -> str:
+    """Return the UUID of the table whose key is wrapped or unwrapped.
+
+    Args:
+        uuid: what the caller said.
+        setting: what asks for it, for the error.
+
+    Raises:
+        ConfigurationError: the caller did not say.
+    """
+    if uuid is None:
+        raise ConfigurationError(
+            f"{setting} asks for the table's UUID, but the caller did not pass it",
+            "the KMS was not called. Call for_table(uuid), and use what it returns for that table's keys",
+        )
+    return uuid
