@@ -4,6 +4,9 @@ Importing this needs neither Spark nor a KMS's client library: each is loaded wh
 """
 
 from pyspark_iceberg_crypto.kms._base import KeyInfo, Kms, KmsSettings
+from pyspark_iceberg_crypto.kms._cached import CachedKms, KmsCalls, Retry
+from pyspark_iceberg_crypto.kms._client import KeyManagementClient, KmsClient
+from pyspark_iceberg_crypto.kms._properties import from_properties
 from pyspark_iceberg_crypto.kms.aws import AwsKms
 from pyspark_iceberg_crypto.kms.azure import AzureKeyVault
 from pyspark_iceberg_crypto.kms.gcp import GcpKms
@@ -16,14 +19,20 @@ __all__ = [
     "BY_TYPE",
     "AwsKms",
     "AzureKeyVault",
+    "CachedKms",
     "GcpKms",
     "HadoopKms",
     "KeyInfo",
+    "KeyManagementClient",
     "Keystore",
     "Kms",
+    "KmsCalls",
+    "KmsClient",
     "KmsSettings",
     "Pkcs11",
+    "Retry",
     "Vault",
+    "from_properties",
 ]
 
 # The classes by their ``encryption.kms-type``.

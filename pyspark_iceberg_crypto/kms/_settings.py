@@ -18,6 +18,7 @@ class Setting:
     Attributes:
         help: what it means, for the class's documentation and the command line.
         text: makes a property's value of the field's.
+        read: makes the field's value of a property's.
         needs: another field without which it is no property.
         stock: Iceberg's own catalog property that means the same.
         implied: what a catalog without the property has, where that is not the field's default.
@@ -26,6 +27,7 @@ class Setting:
 
     help: str
     text: Callable[[Any], str] = str
+    read: Callable[[str], Any] = str
     needs: str = ""
     stock: str = ""
     implied: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,27 @@ def check_login(vault: Mapping[str, Any], scheme: str) -> None:
         )
 
 
-def token_of(vault: Mapping[str, Any], client: Any, where: str) -> str:
+@dataclass(frozen=True)
+class Token:
+    """A token, and whether a login made it.
+
+    Attributes:
+        token: the token, which is not shown.
+        seconds: how long it lives, from when it was made; 0: not known, or for ever.
+        is_made: whether a login made it, and can make another.
+    """
+
+    token: str = field(repr=False)
+    seconds: int = 0
+    is_made: bool = False
+
+
+def has_login(vault: Mapping[str, Any]) -> bool:
+    """Return whether a Vault object logs in for a token, rather than being given one."""
+    return any(vault[name] for name in METHODS)
+
+
+def token_of(vault: Mapping[str, Any], client: Any, where: str) -> Token:
     """Return a Vault object's token, or log in for one.
 
     Args:
@@ -122,7 +142,7 @@ def token_of(vault: Mapping[str, Any], client: Any, where: str) -> str:
     """
     method = next((method for name, method in METHODS.items() if vault[name]), None)
     if method is None:
-        return vault_secret(vault["token_env"], vault["token_file"])
+        return Token(vault_secret(vault["token_env"], vault["token_file"]))
     mount, role = vault[method.mount], vault[method.role]
     body = {method.body: role} if role else {}
     named = ", ".join(f"{name} {value}" for name, value in body.items()) or "the certificate"
@@ -142,7 +162,7 @@ def token_of(vault: Mapping[str, Any], client: Any, where: str) -> str:
             f"{where}: what auth/{mount} returned is not a token of Vault's",
             "check the address: is a proxy or another server there?",
         )
-    return token
+    return Token(token, int(made["auth"].get("lease_duration") or 0), is_made=True)
 
 
 def vault_secret(variable: str | None, file: AnyPath | None, *, projected: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,6 +24,7 @@ from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms._extras import load
 from pyspark_iceberg_crypto.kms._secrets import require_private
 from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
+from pyspark_iceberg_crypto.kms.vault._keys import VaultKeys
 from pyspark_iceberg_crypto.kms.vault._login import (
     SERVICE_ACCOUNT_TOKEN,
     check_login,
@@ -252,24 +253,34 @@ class Vault(Kms):
     @contextmanager
     def _transit(self, doing: str) -> Iterator[Any]:
         """The transit engine's part of hvac, logged in; hvac's errors become ours."""
-        hvac = load("hvac", self.extra)
-        what = f"{self} did not {doing}"
-        with ERRORS.typed(what, vault=str(self), mount=self.transit_mount):
-            client = hvac.Client(
-                url=self.address,
-                token="",  # not the one of VAULT_TOKEN or ~/.vault-token, which hvac would take
-                namespace=self.namespace,
-                verify=os.fspath(self.ca_file) if self.ca_file else True,
-                cert=self._certificate(),
-                timeout=TIMEOUT_SECONDS,
-                allow_redirects=False,  # requests would take the token to wherever it is sent
-            )
-            client.session.hooks["response"].append(self._refuse_redirect)
+        with self._typed(f"{self} did not {doing}"):
+            client = self._connect(TIMEOUT_SECONDS)
             try:
-                client.token = token_of(vars(self), client, str(self))
+                client.token = token_of(vars(self), client, str(self)).token
                 yield client.secrets.transit
             finally:
                 client.adapter.close()
+
+    def _typed(self, what: str) -> AbstractContextManager[None]:
+        load("hvac", self.extra)
+        return ERRORS.typed(what, vault=str(self), mount=self.transit_mount)
+
+    def _connect(self, seconds: float) -> Any:
+        """Return hvac's client without a login."""
+        client = load("hvac", self.extra).Client(
+            url=self.address,
+            token="",  # not the one of VAULT_TOKEN or ~/.vault-token, which hvac would take
+            namespace=self.namespace,
+            verify=os.fspath(self.ca_file) if self.ca_file else True,
+            cert=self._certificate(),
+            timeout=seconds,
+            allow_redirects=False,  # requests would take the token to wherever it is sent
+        )
+        client.session.hooks["response"].append(self._refuse_redirect)
+        return client
+
+    def _open(self, call_seconds: float) -> VaultKeys:
+        return VaultKeys(self, call_seconds)
 
     def _certificate(self) -> tuple[str, str] | None:
         if not self.cert_file or not self.cert_key_file:
