@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from cryptography.exceptions import InvalidTag
@@ -29,6 +28,7 @@ HEADER, NONCE, OVERHEAD = 8, 12, 28
 _STORED = BLOCK + OVERHEAD
 _AT_ONCE = 8  # blocks of one request
 _MOST_BLOCKS = 2**31 - 1
+_INTO = hasattr(AESGCM, "decrypt_into")  # since cryptography 47
 
 
 class Stored(Protocol):
@@ -60,7 +60,7 @@ class DecryptedStream(io.RawIOBase):
         """
         if file.length is None:
             raise file.length_unknown()
-        has = stored.seek(0, os.SEEK_END)
+        has = length_of(stored, file)
         if has != file.length:
             raise file.of_other_length(has)
         self._stored, self._file = stored, file
@@ -70,7 +70,7 @@ class DecryptedStream(io.RawIOBase):
         self._block: tuple[int, bytes] = (-1, b"")
         self._failed: Exception | None = None
         if not self._length:
-            self._decrypted(0, 1)  # there is nothing to return, but a tag to check
+            self._opened(0, self._sealed(0, 1)[0])  # there is nothing to return, but a tag to check
 
     def readable(self) -> bool:
         """Say that it can be read."""
@@ -99,14 +99,21 @@ class DecryptedStream(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Read up to as many bytes as the buffer has."""
         target = memoryview(buffer).cast("B")
-        data = self._plaintext(len(target))
-        target[: len(data)] = data
-        return len(data)
+        count = max(0, min(len(target), self._length - self._position))
+        self._fill(target[:count])
+        return count
 
     def read(self, size: int = -1, /) -> bytes:
         """Read up to a number of bytes, or all that are left."""
-        data = self._plaintext(self._length if size is None or size < 0 else size)
-        return data if isinstance(data, bytes) else bytes(data)
+        left = max(0, self._length - self._position)
+        count = left if size is None or size < 0 else min(size, left)
+        held = io.BytesIO()  # which gives its bytes away without a copy
+        if count:
+            held.seek(count - 1)
+            held.write(b"\0")
+        with held.getbuffer() as target:
+            self._fill(target)
+        return held.getvalue()
 
     def readall(self) -> bytes:
         """Read all that is left."""
@@ -119,56 +126,67 @@ class DecryptedStream(io.RawIOBase):
             self._stored.close()
         super().close()
 
-    def _plaintext(self, most: int) -> bytes | memoryview:
-        end = min(self._length, self._position + most)
-        if end <= self._position:
-            return b""
-        first, last = self._position // BLOCK, (end - 1) // BLOCK
-        blocks = list(self._blocks(first, last))
-        data = blocks[0] if len(blocks) == 1 else b"".join(blocks)
-        start = self._position - first * BLOCK
-        self._position = end
-        whole = not start and end - first * BLOCK == len(data)
-        return data if whole else memoryview(data)[start : end - first * BLOCK]
-
-    def _blocks(self, first: int, last: int) -> Iterator[bytes]:
-        if first == self._block[0]:
-            yield self._block[1]
-            first += 1
-        while first <= last:
-            count = min(_AT_ONCE, last - first + 1)
-            yield from self._decrypted(first, count)
-            first += count
-
-    def _decrypted(self, first: int, count: int) -> list[bytes]:
-        """Read and decrypt blocks, and keep the last one."""
+    def _fill(self, target: memoryview) -> None:
+        """Fill a buffer from the position on; after an error it has no byte that was not authenticated."""
         if self._failed:
             raise self._failed
         try:
-            blocks = self._read(first, count)
+            self._decrypt(target)
         except IcebergCryptoError as error:
             self._failed = error
+            target[:] = bytes(len(target))
             raise
-        self._block = (first + count - 1, blocks[-1])
-        return blocks
+        self._position += len(target)
 
-    def _read(self, first: int, count: int) -> list[bytes]:
+    def _decrypt(self, target: memoryview) -> None:
+        done, end = 0, self._position + len(target)
+        while done < len(target):
+            number, offset = divmod(self._position + done, BLOCK)
+            if number == self._block[0]:
+                part = self._block[1][offset : offset + len(target) - done]
+                target[done : done + len(part)] = part
+                done += len(part)
+                continue
+            for sealed in self._sealed(number, min(_AT_ONCE, (end - 1) // BLOCK - number + 1)):
+                count = len(sealed) - OVERHEAD
+                if offset or count > len(target) - done:  # the next read may want the rest
+                    self._block = (number, self._opened(number, sealed))
+                    break
+                self._open_into(number, sealed, target[done : done + count])
+                done += count
+                number += 1
+
+    def _sealed(self, first: int, count: int) -> list[memoryview]:
+        """Read blocks as they are stored."""
         start = HEADER + first * _STORED if first else 0
         end = min(HEADER + (first + count) * _STORED, self._file.length or 0)
-        self._stored.seek(start)
-        data = memoryview(_all(self._stored, end - start, self._file))
+        try:
+            self._stored.seek(start)
+            data = memoryview(_all(self._stored, end - start, self._file))
+        except OSError as error:
+            raise self._file.unreadable(error) from error
         if not first:
             self._check_header(bytes(data[:HEADER]))
             data = data[HEADER:]
-        blocks = []
-        for i in range(count):
-            sealed = data[i * _STORED : (i + 1) * _STORED]
-            aad = self._aad_prefix + (first + i).to_bytes(4, "little")
-            try:
-                blocks.append(self._cipher.decrypt(sealed[:NONCE], sealed[NONCE:], aad))
-            except InvalidTag:
-                raise self._file.wrong_tag() from None
-        return blocks
+        return [data[i * _STORED : (i + 1) * _STORED] for i in range(count)]
+
+    def _opened(self, number: int, sealed: memoryview) -> bytes:
+        try:
+            return self._cipher.decrypt(sealed[:NONCE], sealed[NONCE:], self._aad(number))
+        except InvalidTag:
+            raise self._file.wrong_tag() from None
+
+    def _open_into(self, number: int, sealed: memoryview, target: memoryview) -> None:
+        if not _INTO:
+            target[:] = self._opened(number, sealed)
+            return
+        try:
+            self._cipher.decrypt_into(sealed[:NONCE], sealed[NONCE:], self._aad(number), target)
+        except InvalidTag:
+            raise self._file.wrong_tag() from None
+
+    def _aad(self, number: int) -> bytes:
+        return self._aad_prefix + number.to_bytes(4, "little")
 
     def _check_header(self, header: bytes) -> None:
         if header[:3] == MAGIC[:3] and header[3:4] > MAGIC[3:]:
@@ -206,6 +224,44 @@ def encrypt(plaintext: bytes, key_length: int) -> tuple[bytes, KeyMetadata]:
 def stored_length(plaintext_length: int) -> int:
     """Return how long a file of this content is, in bytes as it is stored."""
     return HEADER + plaintext_length + max(1, -(-plaintext_length // BLOCK)) * OVERHEAD
+
+
+def listed_length(listed: int, has: int, file: ExpectedFile) -> int | None:
+    """Return the length of a file whose key metadata has none, by what lists it.
+
+    A list gives the length in bytes as they are stored, as the specification has it; or of the content, as iceberg-rust
+    does for manifests.
+
+    Args:
+        listed: what the list gives, in one of the two meanings.
+        has: the length that the storage gives.
+        file: which file it is.
+
+    Returns:
+        None if a file that was cut off behind a block could have this length.
+
+    Raises:
+        TamperedError: it has another length in either meaning.
+    """
+    if has == stored_length(listed):
+        return has
+    if has == listed:
+        whole_blocks = listed > _STORED and (listed - HEADER) % _STORED == 0
+        return None if whole_blocks else has
+    raise file.not_as_listed(listed, has, stored_length(listed))
+
+
+def length_of(stored: Stored, file: ExpectedFile) -> int:
+    """Ask the storage how long a file is, in bytes.
+
+    Raises:
+        IcebergCryptoError: it cannot be read.
+    """
+    try:
+        stored.seek(0, os.SEEK_END)
+        return stored.tell()
+    except OSError as error:
+        raise file.unreadable(error) from error
 
 
 def _plaintext_length(file: ExpectedFile) -> int:

@@ -16,6 +16,11 @@ _CHANGED = (
     "the storage. Restore it from a backup or an object version; no row of it was returned that is not the table's."
 )
 
+_OF_OTHER_CLIENT = (
+    "A client other than Iceberg's own wrote it, or put it in the place of the table's: find out who. Such a client has "
+    "to write encrypted footers and AES_GCM_V1."
+)
+
 
 @dataclass(frozen=True)
 class ExpectedFile:
@@ -43,6 +48,21 @@ class ExpectedFile:
             )
         return self.changed(f"it has {stored} bytes, expected {self.length}: bytes were appended")
 
+    def not_as_listed(self, listed: int, stored: int, as_content: int) -> TamperedError:
+        """The storage has another length than what lists the file gives."""
+        if not listed <= stored <= as_content:
+            return ExpectedFile(self.table, self.location, listed).of_other_length(stored)
+        return self.changed(
+            f"it has {stored} bytes, expected {listed}, or {as_content} if what lists it gives the length of the "
+            "content"
+        )
+
+    def cut_behind_a_block(self) -> TamperedError:
+        """It ends behind a block, as a whole file may, and its content does not end there."""
+        return self.changed(
+            f"it ends after {self.length} bytes, at the end of a block but in the middle of its content: it was cut off"
+        )
+
     def wrong_tag(self) -> TamperedError:
         """An authentication tag does not match."""
         return self.changed(
@@ -67,6 +87,20 @@ class ExpectedFile:
         return IcebergCryptoError(
             f"{self._name} could not be read: {what}",
             "Nothing indicates that the file was changed. Read it again.",
+        )
+
+    def with_plaintext_footer(self) -> PlaintextFoundError:
+        """It is a Parquet file whose footer anyone can read."""
+        return PlaintextFoundError(
+            f"Table {self.table}: file {self.location} has a footer that is not encrypted: it reveals the schema and "
+            "column statistics, if not more",
+            _OF_OTHER_CLIENT,
+        )
+
+    def not_authenticated(self, problem: str) -> NotSupportedError:
+        """It is a Parquet file that is not encrypted as Iceberg encrypts them."""
+        return NotSupportedError(
+            f"Table {self.table}: file {self.location} {problem}", _OF_OTHER_CLIENT
         )
 
     def of_later_key_metadata(self, version: int, known: int) -> NotSupportedError:

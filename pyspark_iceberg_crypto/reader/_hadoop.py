@@ -1,0 +1,70 @@
+"""Which metadata file of a folder is in force, as Iceberg's HadoopTableOperations finds it."""
+
+from __future__ import annotations
+
+import re
+
+from pyiceberg.io import FileIO
+
+from pyspark_iceberg_crypto.errors import IcebergCryptoError, TableNotFoundError
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+
+# Plain and gzip, the latter by either name; Iceberg looks for them in this order.
+_NAMES = ("v{}.metadata.json", "v{}.gz.metadata.json", "v{}.metadata.json.gz")
+
+
+def current_metadata(io: FileIO, table: str) -> str:
+    """Return the location of the newest version's metadata file.
+
+    The hint may be behind, so later versions are looked for one by one. Without a hint the first one is version 1, or
+    0.
+
+    Args:
+        io: how files are read.
+        table: the table's folder.
+
+    Raises:
+        TableNotFoundError: there is none.
+    """
+    hinted = _hint(io, table)
+    found = None if hinted is None else _version(io, table, hinted)
+    if found is None:
+        hinted = 1
+        found = _version(io, table, 1)
+    if found is None:
+        raise TableNotFoundError(
+            f"There is no table in {table}: it has no metadata/version-hint.text and no metadata/v1.metadata.json",
+            "Give the folder of a Hadoop catalog's table; for tables of other catalogs the catalog, or the location of "
+            "a metadata file.",
+        )
+    version = (hinted or 1) + 1
+    while later := _version(io, table, version):
+        found, version = later, version + 1
+    return found
+
+
+def _hint(io: FileIO, table: str) -> int | None:
+    location = f"{table}/metadata/version-hint.text"
+    try:
+        with io.new_input(location).open() as stream:
+            text = bytes(stream.read()).decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return None
+    except Exception as error:
+        raise _unreadable(table, location, error) from error
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
+
+
+def _version(io: FileIO, table: str, version: int) -> str | None:
+    for name in _NAMES:
+        location = f"{table}/metadata/{name.format(version)}"
+        try:
+            if io.new_input(location).exists():
+                return location
+        except Exception as error:
+            raise _unreadable(table, location, error) from error
+    return None
+
+
+def _unreadable(table: str, location: str, error: Exception) -> IcebergCryptoError:
+    return ExpectedFile(table, location).unreadable(error)

@@ -1,0 +1,262 @@
+"""The files of an encrypted table as PyIceberg opens them: decrypted, of the length that was written, or refused."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import WeakValueDictionary
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
+
+from pyspark_iceberg_crypto.errors import IcebergCryptoError, NotSupportedError
+from pyspark_iceberg_crypto.reader import _ags1, _avro_end
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
+
+if TYPE_CHECKING:
+    from pyspark_iceberg_crypto.reader._keys import TableKeys
+    from pyspark_iceberg_crypto.reader._manifests import EncryptedDataFile
+    from pyspark_iceberg_crypto.reader._pyiceberg import ManifestFile
+    from pyspark_iceberg_crypto.reader._settings import Settings
+
+_LISTS = 4  # whose manifests, with their keys, are kept
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What lists a file says of it.
+
+    Attributes:
+        key_metadata: its key metadata; None: it is not encrypted.
+        length: its length in bytes; None: that is not listed.
+    """
+
+    key_metadata: bytes | None = field(repr=False)
+    length: int | None
+
+    def __reduce__(self) -> NoReturn:
+        refuse_pickling("A file's key")
+
+
+class EncryptedFileIO(FileIO):
+    """Reads a table's files, each with its own key. It writes none and deletes none."""
+
+    def __init__(self, stored: FileIO, table: str, keys: TableKeys, settings: Settings) -> None:
+        """Make the FileIO of one table.
+
+        Args:
+            stored: how files are read as they are stored.
+            table: the table's full name.
+            keys: the keys of the table's manifest lists.
+            settings: what is allowed beyond encrypted files with lengths.
+        """
+        super().__init__(stored.properties)
+        self.stored = stored
+        self.table = table
+        self.keys = keys
+        self.settings = settings
+        self._planned: WeakValueDictionary[str, Listed] = WeakValueDictionary()
+        self._lists: OrderedDict[str, list[ManifestFile]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def new_input(self, location: str) -> InputFile:
+        """Open a data or delete file of a planned task.
+
+        Raises:
+            NotSupportedError: no task with it is held: its key is in a manifest.
+        """
+        listed = self._planned.get(location)
+        if listed is None:
+            raise NotSupportedError(
+                f"Table {self.table}: {location} is not opened by its name: its key is in a manifest",
+                "Keep the tasks of scan().plan_files() while their files are read. To decrypt one file: iceberg-crypto "
+                "decrypt.",
+            )
+        return self.open(location, listed)
+
+    def planned(self, files: Iterable[EncryptedDataFile]) -> None:
+        """Know files by their names for as long as one of the objects that list them is held.
+
+        Raises:
+            PlaintextFoundError: one has no key.
+        """
+        for file in files:
+            self._require_key(file.file_path, file.listed)
+            held = self._planned.setdefault(file.file_path, file.listed)
+            if held != file.listed:
+                self._planned[file.file_path] = held = file.listed
+            file.listed = held
+
+    def open(self, location: str, listed: Listed) -> InputFile:
+        """Open a file by what lists it.
+
+        Raises:
+            PlaintextFoundError: it has no key.
+            IcebergCryptoError: its key metadata cannot be read.
+        """
+        self._require_key(location, listed)
+        stored = self.stored.new_input(location)
+        if listed.key_metadata is None:
+            return stored
+        file = ExpectedFile(self.table, location)
+        key = KeyMetadata.decode(listed.key_metadata, file)
+        return DecryptedFile(stored, key, listed.length, file, self.settings.files_without_length)
+
+    def manifest_list(self, location: str, key_id: str | None) -> InputFile:
+        """Open a manifest list.
+
+        Args:
+            location: where it is.
+            key_id: what its snapshot has as `key-id`.
+        """
+        if key_id is None:
+            return self.open(location, Listed(None, None))
+        file = ExpectedFile(self.table, location)
+        key = self.keys.of_manifest_list(key_id, file)
+        stored = self.stored.new_input(location)
+        return DecryptedFile(stored, key, None, file, self.settings.files_without_length)
+
+    def listed_once(
+        self, location: str, read: Callable[[], list[ManifestFile]]
+    ) -> list[ManifestFile]:
+        """Return the manifests of a list, which is read unless it is one of the last few."""
+        with self._lock:
+            if location in self._lists:
+                self._lists.move_to_end(location)
+                return self._lists[location]
+        manifests = read()
+        with self._lock:
+            self._lists[location] = manifests
+            while len(self._lists) > _LISTS:
+                self._lists.popitem(last=False)
+        return manifests
+
+    def new_output(self, location: str) -> OutputFile:
+        """Refuse to write."""
+        refuse_writing(self.table)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Refuse to delete."""
+        refuse_writing(self.table)
+
+    def __reduce__(self) -> NoReturn:
+        refuse_pickling(f"Table {self.table}")
+
+    def _require_key(self, location: str, listed: Listed) -> None:
+        if listed.key_metadata is None and not self.settings.plaintext_files:
+            raise ExpectedFile(self.table, location).plaintext()
+
+
+class DecryptedFile(InputFile):
+    """An encrypted file that must be what was written."""
+
+    def __init__(
+        self,
+        stored: InputFile,
+        key: KeyMetadata,
+        listed: int | None,
+        file: ExpectedFile,
+        of_any_length: bool,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            stored: the file as it is stored.
+            key: what decrypts it.
+            listed: the length that what lists it gives, in bytes.
+            file: which one it is, for errors.
+            of_any_length: whether it is read though nothing says how long it is.
+        """
+        super().__init__(stored.location)
+        self.key = key
+        self._stored = stored
+        self._listed = listed
+        self._file = file
+        self._of_any_length = of_any_length
+
+    def __len__(self) -> int:
+        """Return the length of the content in bytes."""
+        with self.open() as stream:
+            return stream.seek(0, io.SEEK_END)
+
+    def exists(self) -> bool:
+        """Say whether the storage has it."""
+        return self._stored.exists()
+
+    def open(self, seekable: bool = True) -> Any:
+        """Open the content of an AES GCM stream."""
+        stored = self._open()
+        try:
+            length, known = self._length(stored)
+            file = ExpectedFile(self._file.table, self._file.location, length)
+            stream = _ags1.DecryptedStream(stored, self.key, file)
+            if not known and stream.size() and stream.size() % _ags1.BLOCK == 0:
+                _avro_end.check(stream, file)  # a full block need not be the last that was written
+        except BaseException:
+            stored.close()
+            raise
+        return io.BufferedReader(stream, _ags1.BLOCK)
+
+    @contextmanager
+    def as_stored(self) -> Iterator[tuple[InputStream, ExpectedFile]]:
+        """Open the file as it is stored, for a Parquet reader; its length is compared.
+
+        When the key metadata has no length, that of the manifest will do: the reader's own checks remain.
+        """
+        stored = self._open()
+        with stored:
+            has = _ags1.length_of(stored, self._file)
+            length = self._listed if self.key.length is None else self.key.length
+            file = ExpectedFile(self._file.table, self._file.location, length or has)
+            if has != file.length:
+                raise file.of_other_length(has)
+            stored.seek(0)
+            yield stored, file
+
+    def _open(self) -> InputStream:
+        with reading(self._file):
+            return self._stored.open()
+
+    def _length(self, stored: InputStream) -> tuple[int | None, bool]:
+        """The length that the file has to have, and whether anything authenticated gives it."""
+        if self.key.length is not None:
+            return self.key.length, True
+        has = _ags1.length_of(stored, self._file)
+        if self._listed and has == _ags1.listed_length(self._listed, has, self._file):
+            return has, True
+        return (has if self._of_any_length else None), False
+
+    def __reduce__(self) -> NoReturn:
+        refuse_pickling(f"Table {self._file.table}")
+
+
+@contextmanager
+def reading(file: ExpectedFile) -> Iterator[None]:
+    """Name table and file in whatever a storage or a reader raises; what is typed stays as it is."""
+    try:
+        yield
+    except IcebergCryptoError:
+        raise
+    except Exception as error:
+        raise file.unreadable(error) from error
+
+
+def refuse_writing(table: str) -> NoReturn:
+    """Raise the error of every change of an encrypted table."""
+    raise NotSupportedError(
+        f"Table {table}: encrypted tables are only read in Python",
+        "Change it with Spark or Flink. Nothing was written: PyIceberg itself would write plaintext.",
+    )
+
+
+def refuse_pickling(what: str) -> NoReturn:
+    """Raise the error of keys that would go to another process, or into a file."""
+    raise NotSupportedError(
+        f"{what} is not pickled: the keys of files would be in it",
+        "Call open_table in the other process, which asks the KMS itself.",
+    )

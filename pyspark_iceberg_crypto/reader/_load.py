@@ -1,0 +1,247 @@
+"""A table's metadata: found, read once, checked; and the table that is made of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io import FileIO
+
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    IcebergCryptoError,
+    TableNotFoundError,
+    TamperedError,
+)
+from pyspark_iceberg_crypto.reader import _checks, _document, _pyiceberg
+from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+from pyspark_iceberg_crypto.reader._hadoop import current_metadata
+from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
+from pyspark_iceberg_crypto.reader._keys import TableKeys
+from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
+from pyspark_iceberg_crypto.reader._pyiceberg import Pointer, Table, TableMetadata
+from pyspark_iceberg_crypto.reader._settings import Settings
+from pyspark_iceberg_crypto.reader._table import EncryptedTable
+
+_LOOK_AGAIN_S = (0.01, 0.02, 0.04, 0.08, 0.16)  # name and hash are two rows of Hive's database
+
+
+def load(
+    catalog: Catalog | str | Path,
+    identifier: str | tuple[str, ...] | None,
+    kms: Any,
+    properties: dict[str, str],
+) -> Table:
+    """See `open_table`."""
+    if isinstance(catalog, Catalog):
+        if identifier is None:
+            raise ConfigurationError(
+                "open_table needs a table's name", "open_table(catalog, 'db.t', kms=...)"
+            )
+        source: Source = OfCatalog(catalog, identifier)
+        properties = {**catalog.properties, **properties}
+    else:
+        source = OfPath(str(catalog), identifier, properties)
+    return Tables(source, kms or _kms(properties), Settings.of(properties)).load()
+
+
+def _kms(properties: Mapping[str, str]) -> Any:
+    from pyspark_iceberg_crypto import kms
+
+    made = getattr(kms, "from_properties", None)
+    return made(properties) if made else None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a source has of a table; arguments as of `Pointer`."""
+
+    at: Pointer
+    name: str
+    stored: bytes | None = field(repr=False)
+
+
+class Source:
+    """Where a table is loaded from, again with each refresh."""
+
+    catalog: Catalog
+    trust: Trust
+
+    def find(self) -> Found:
+        """Find the table, and read its metadata file once."""
+        raise NotImplementedError
+
+    def io(self, properties: Mapping[str, str], location: str) -> FileIO:
+        """Make the FileIO of its files."""
+        raise NotImplementedError
+
+    def _read(self, name: str, location: str) -> bytes:
+        file = ExpectedFile(name, location)
+        try:
+            with self.io({}, location).new_input(location).open() as stream:
+                return bytes(stream.read())
+        except IcebergCryptoError:
+            raise
+        except Exception as error:
+            raise file.unreadable(error) from error
+
+
+class OfCatalog(Source):
+    """A table of a PyIceberg catalog."""
+
+    def __init__(self, catalog: Catalog, identifier: str | tuple[str, ...]) -> None:
+        self.catalog = catalog
+        self.trust = _pyiceberg.trust(catalog)
+        self._identifier = identifier
+
+    def find(self) -> Found:
+        """Find the table, and read its metadata file once."""
+        try:
+            at = _pyiceberg.pointer(self.catalog, self._identifier)
+        except NoSuchTableError as error:
+            raise TableNotFoundError(
+                f"There is no table {_name(self._identifier)} in catalog {self.catalog.name}",
+                "Check the name, and that it is a table of Iceberg.",
+            ) from error
+        name = f"{self.catalog.name}.{'.'.join(at.identifier)}"
+        return Found(at, name, None if at.answer is not None else self._read(name, at.location))
+
+    def io(self, properties: Mapping[str, str], location: str) -> FileIO:
+        """Make the FileIO of its files."""
+        return _pyiceberg.file_io(self.catalog, properties, location)
+
+
+class OfPath(Source):
+    """A table of a Hadoop warehouse, or one whose folder or metadata file is given."""
+
+    trust = Trust.POINTER
+
+    def __init__(
+        self, path: str, identifier: str | tuple[str, ...] | None, properties: Mapping[str, str]
+    ) -> None:
+        self.catalog = NoopCatalog("path")
+        self._path = path.rstrip("/")
+        self._properties = properties
+        if identifier is not None:
+            self._name = _name(identifier)
+            self._path += "/" + self._name.replace(".", "/")
+        else:
+            self._name = self._path
+
+    def find(self) -> Found:
+        """Find the table, and read its metadata file once."""
+        location = self._path
+        if not re.search(r"\.metadata\.json(\.gz)?$", location):
+            location = current_metadata(self.io({}, location), location)
+        at = Pointer(("path", self._name), location)
+        return Found(at, self._name, self._read(self._name, location))
+
+    def io(self, properties: Mapping[str, str], location: str) -> FileIO:
+        """Make the FileIO of its files."""
+        return _pyiceberg.file_io(None, {**self._properties, **properties}, location)
+
+
+class Tables:
+    """Loads one table, with its keys and checks."""
+
+    def __init__(self, source: Source, kms: Any, settings: Settings) -> None:
+        self.source = source
+        self._kms = kms
+        self._settings = settings
+
+    def load(self) -> Table:
+        """Load the table, and check its metadata; a hash of Hive that differs is looked at again."""
+        for delay in _LOOK_AGAIN_S if self.source.trust is Trust.HIVE else ():
+            try:
+                return self._load()
+            except TamperedError:
+                time.sleep(delay)
+        return self._load()
+
+    def _load(self) -> Table:
+        found = self.source.find()
+        text = None if found.stored is None else _text(found)
+        document = found.at.answer if text is None else _parsed(found, text)
+        loaded = Loaded(
+            found.name, found.at.location, document or {}, found.stored, found.at.parameters
+        )
+        kms = self._for_table(document or {}) if loaded.was_encrypted else self._kms
+        keys = TableKeys(found.name, loaded.document, kms)
+        _checks.check(loaded, keys, kms, self.source.trust, self._settings)
+        if text is None:
+            assert found.at.table is not None
+            metadata = found.at.table.metadata
+            io = found.at.table.io
+        else:
+            metadata = _metadata(found, text)
+            io = self.source.io(metadata.properties, found.at.location)
+        config = {} if found.at.table is None else found.at.table.config
+        if loaded.key_id is None:
+            return Table(
+                found.at.identifier, metadata, found.at.location, io, self.source.catalog, config
+            )
+        metadata = _pyiceberg.with_snapshots(metadata, loaded.document, EncryptedSnapshot)
+        return EncryptedTable(
+            found.at.identifier,
+            metadata,
+            found.at.location,
+            EncryptedFileIO(io, found.name, keys, self._settings),
+            self.source.catalog,
+            config,
+            tables=self,
+            loaded=loaded,
+        )
+
+    def _for_table(self, document: Mapping[str, Any]) -> Any:
+        if self._kms is None:
+            raise ConfigurationError(
+                f"Table {document.get('location')} is encrypted, and open_table was given no KMS",
+                "open_table(..., kms=...), or the property encryption.kms-type; docs/python.md has examples.",
+            )
+        bound = getattr(self._kms, "for_table", None)
+        return bound(str(document.get("table-uuid"))) if bound else self._kms
+
+
+def _text(found: Found) -> bytes:
+    try:
+        return _document.text(found.at.location, found.stored or b"")
+    except IcebergCryptoError as error:
+        raise type(error)(f"Table {found.name}: {error.message}", error.hint) from error
+
+
+def _parsed(found: Found, text: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(text.decode("utf-8-sig"))
+    except ValueError as error:
+        raise _not_metadata(found, error) from error
+    if not isinstance(document, dict):
+        raise _not_metadata(found, "it is not a JSON object")
+    return document
+
+
+def _metadata(found: Found, text: bytes) -> TableMetadata:
+    try:
+        return _pyiceberg.table_metadata(text)
+    except ValueError as error:
+        raise _not_metadata(found, error) from error
+
+
+def _not_metadata(found: Found, why: object) -> IcebergCryptoError:
+    return IcebergCryptoError(
+        f"Table {found.name}: {found.at.location} is not the metadata of a table: {why}",
+        "It was cut off or replaced, or a later version of Iceberg wrote it. Compare it with a backup or an object "
+        "version.",
+    )
+
+
+def _name(identifier: str | tuple[str, ...]) -> str:
+    return identifier if isinstance(identifier, str) else ".".join(identifier)

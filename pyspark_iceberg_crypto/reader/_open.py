@@ -1,0 +1,70 @@
+"""`open_table`: where a user starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark_iceberg_crypto.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+    from pyspark_iceberg_crypto.kms._client import KeyManagementClient
+
+SUPPORTED = "0.12"
+
+
+def open_table(
+    catalog: Catalog | str | Path,
+    identifier: str | tuple[str, ...] | None = None,
+    *,
+    kms: KeyManagementClient | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Table:
+    """Open an Iceberg table, encrypted or not, for reading.
+
+    What it returns is a `Table` of PyIceberg: `scan`, `refresh`, `inspect`, time travel, branches and incremental scans
+    are PyIceberg's own. Before anything is read, the table's metadata is checked as far as the kind of its catalog
+    allows; each file is decrypted and authenticated as it is read. Writing is refused.
+
+    Args:
+        catalog: a catalog of PyIceberg (REST, SQL, Hive, Glue); or a path: of a Hadoop warehouse, with an identifier; or
+            of a table's folder or metadata file, without.
+        identifier: the table's name, such as ``db.t``.
+        kms: what unwraps the table's keys: a KMS of this package, or any object with
+            ``unwrap_key(wrapped_key: bytes, wrapping_key_id: str) -> bytes``. Left out: the properties
+            `encryption.kms-type` and `encryption.kms.*` say.
+        properties: of the catalog, as Spark's catalogs have them: `encryption.*`; for a path also PyIceberg's own, such
+            as `s3.endpoint`. They go before those of a PyIceberg catalog.
+
+    Raises:
+        ConfigurationError: PyIceberg is missing or of another version; a property or an argument is wrong.
+        TableNotFoundError: there is no such table.
+        TamperedError: the metadata is not what was committed.
+        AccessDeniedError: the table names a master key that the catalog does not allow; or the KMS refuses.
+        PlaintextFoundError: the table is not encrypted, and the catalog refuses such tables.
+        IcebergCryptoError: any other error; it names the table, and the file or the key id.
+    """
+    _require_pyiceberg()
+    from pyspark_iceberg_crypto.reader import _load
+
+    return _load.load(catalog, identifier, kms, dict(properties or {}))
+
+
+def _require_pyiceberg() -> None:
+    how: dict[str, Any] = {
+        "hint": f"pip install 'pyspark-iceberg-crypto[reader]', which brings PyIceberg {SUPPORTED}"
+    }
+    try:
+        version = metadata.version("pyiceberg")
+    except metadata.PackageNotFoundError:
+        raise ConfigurationError("PyIceberg is not installed, which reads tables", **how) from None
+    if version.split(".")[:2] != SUPPORTED.split("."):
+        raise ConfigurationError(
+            f"PyIceberg {version} is installed, and encrypted tables are read with {SUPPORTED}",
+            **how,
+        )

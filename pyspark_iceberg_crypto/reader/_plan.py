@@ -1,0 +1,92 @@
+"""Which files a scan reads, with which deletes (Iceberg specification, "Scan Planning")."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+from pyiceberg.manifest import DataFileContent, ManifestEntry
+from pyiceberg.table import FileScanTask
+
+from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
+from pyspark_iceberg_crypto.reader._manifests import EncryptedDataFile
+from pyspark_iceberg_crypto.reader._pyiceberg import (
+    DataFile,
+    DeleteFileIndex,
+    ManifestFile,
+    ManifestGroupPlanner,
+    TableMetadata,
+)
+
+_Partition = tuple[int, tuple[object, ...]]
+
+
+class Planner(ManifestGroupPlanner):
+    """PyIceberg's planner, with equality deletes."""
+
+    def plan_files(
+        self,
+        manifests: Iterable[ManifestFile],
+        manifest_entry_filter: Callable[[ManifestEntry], bool] = lambda _: True,
+    ) -> Iterable[FileScanTask]:
+        """Plan the tasks of manifests."""
+        data: list[ManifestEntry] = []
+        positions, equality = DeleteFileIndex(), _EqualityDeletes(self.table_metadata)
+        for entry in chain.from_iterable(self.plan_manifest_entries(manifests)):
+            file = entry.data_file
+            if not manifest_entry_filter(entry):
+                continue
+            if file.content == DataFileContent.DATA:
+                data.append(entry)
+            elif file.content == DataFileContent.POSITION_DELETES:
+                positions.add_delete_file(entry, partition_key=file.partition)
+            else:
+                equality.add(entry)
+        residuals = {
+            spec: self._build_residual_evaluator(spec) for spec in self.table_metadata.specs()
+        }
+        tasks = []
+        for entry in data:
+            file, sequence = entry.data_file, entry.sequence_number or 0
+            deletes = positions.for_data_file(sequence, file, partition_key=file.partition)
+            residual = residuals[file.spec_id](file).residual_for(file.partition)
+            tasks.append(FileScanTask(file, {*deletes, *equality.of(sequence, file)}, residual))
+        know(self.io, tasks)
+        return tasks
+
+    def _build_metrics_evaluator(self) -> Callable[[DataFile], bool]:
+        """Minima and maxima of a delete file may be of columns by which it does not delete."""
+        by_metrics = super()._build_metrics_evaluator()
+        return lambda file: file.content != DataFileContent.DATA or by_metrics(file)
+
+
+class _EqualityDeletes:
+    """Equality deletes apply to older data files: of their partition, or to all if their spec has no partitions."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._specs = metadata.specs()
+        self._global: list[ManifestEntry] = []
+        self._of: dict[_Partition, list[ManifestEntry]] = defaultdict(list)
+
+    def add(self, entry: ManifestEntry) -> None:
+        if self._specs[entry.data_file.spec_id].is_unpartitioned():
+            self._global.append(entry)
+        else:
+            self._of[_partition(entry.data_file)].append(entry)
+
+    def of(self, sequence: int, file: DataFile) -> list[DataFile]:
+        entries = chain(self._global, self._of.get(_partition(file), ()))
+        return [one.data_file for one in entries if (one.sequence_number or 0) > sequence]
+
+
+def know(io: object, tasks: Iterable[FileScanTask]) -> None:
+    """Let a table's FileIO open the files of tasks for as long as these are held."""
+    if isinstance(io, EncryptedFileIO):
+        files = (one for task in tasks for one in (task.file, *task.delete_files))
+        io.planned(one for one in files if isinstance(one, EncryptedDataFile))
+
+
+def _partition(file: DataFile) -> _Partition:
+    values = file.partition or ()
+    return file.spec_id, tuple(values[i] for i in range(len(values)))

@@ -1,0 +1,271 @@
+"""The rows of planned files: read, without those that were deleted, in the columns that a scan asks for."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions.visitors import bind, translate_column_names
+from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema
+from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.schema import Schema, prune_columns
+from pyiceberg.table import FileScanTask
+from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
+from pyiceberg.table.puffin import PuffinFile
+from pyiceberg.types import StructType
+from pyiceberg.utils.concurrent import ExecutorFactory
+
+from pyspark_iceberg_crypto.errors import NotSupportedError
+from pyspark_iceberg_crypto.reader import _avro, _parquet, _pyiceberg
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+from pyspark_iceberg_crypto.reader._io import EncryptedFileIO, reading
+from pyspark_iceberg_crypto.reader._pyiceberg import ArrowScan, DataFile
+
+_AT_ONCE = 16  # files that are read ahead of who takes the rows
+_Opened = _parquet.ParquetFile | _avro.AvroFile
+
+
+class Rows(ArrowScan):
+    """PyIceberg's reader of tasks, for encrypted files.
+
+    It also reads Avro and applies equality deletes. Of files that are read ahead a few are in memory, not all.
+    """
+
+    @property
+    def _files(self) -> EncryptedFileIO:
+        return cast("EncryptedFileIO", self._io)
+
+    def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
+        """Read the rows of tasks, in their order."""
+        tasks = list(tasks)
+        deletes = _Deletes(self, tasks)
+        executor = ExecutorFactory.get_or_create()
+        left = self._limit
+        running: deque[Future[list[pa.RecordBatch]]] = deque()
+        waiting = iter(tasks)
+        try:
+            while True:
+                for task in waiting:
+                    running.append(executor.submit(self._read, task, deletes))
+                    if len(running) == _AT_ONCE:
+                        break
+                if not running:
+                    return
+                for batch in running.popleft().result():
+                    if left is not None:
+                        batch = batch.slice(0, left)
+                        left -= len(batch)
+                    yield batch
+                    if left == 0:
+                        return
+        finally:
+            for one in running:
+                one.cancel()
+
+    def _read(self, task: FileScanTask, deletes: _Deletes) -> list[pa.RecordBatch]:
+        batches = []
+        left = self._limit
+        for batch in self._batches(task, deletes):
+            batches.append(batch if left is None else batch.slice(0, left))
+            if left is not None:
+                left -= len(batches[-1])
+                if left == 0:
+                    break
+        return batches
+
+    def _batches(self, task: FileScanTask, deletes: _Deletes) -> Iterator[pa.RecordBatch]:
+        file, metadata = task.file, self._table_metadata
+        positions, equality = deletes.positions.get(file.file_path), deletes.equality_of(task)
+        with self.opened(file, self._dictionary_columns) as stored:
+            schema = self.schema_of(stored)
+            missing = _pyiceberg.missing_values(
+                file,
+                self._projected_schema,
+                metadata.schema(),
+                metadata.specs().get(file.spec_id),
+                schema.field_ids,
+            )
+            condition = self._condition(schema, missing)
+            ids = self._projected_field_ids.union(*(one.ids for one in equality))
+            read = prune_columns(schema, ids, select_full_types=False)
+            columns = [column.name for column in read.columns]
+            at = 0
+            for batch in stored.batches(columns, None if positions else condition):
+                at += len(batch)
+                if positions:
+                    kept = _pyiceberg.combine_positions(positions, at - len(batch), at)
+                    batch = _filtered(batch.take(kept), condition)
+                for one in equality:
+                    batch = one.without(batch, read, file)
+                if len(batch):
+                    yield _pyiceberg.requested(
+                        self._projected_schema,
+                        read,
+                        batch,
+                        downcast_ns_timestamp_to_us=self._downcasts,
+                        projected_missing_fields=missing,
+                        allow_timestamp_tz_mismatch=True,
+                    )
+
+    def opened(
+        self, file: DataFile, dictionary_columns: tuple[str, ...] = ()
+    ) -> AbstractContextManager[_Opened]:
+        """Open a data or delete file."""
+        files = self._files
+        stored = files.new_input(file.file_path)
+        if file.file_format == FileFormat.PARQUET:
+            return _parquet.opened(files.table, stored, dictionary_columns)
+        if file.file_format == FileFormat.AVRO:
+            return _avro.opened(files.table, stored)
+        raise NotSupportedError(
+            f"Table {files.table}: {file.file_path} is not read: its format is {file.file_format.name}",
+            "Encrypted tables have Parquet and Avro files: Iceberg does not encrypt ORC.",
+        )
+
+    def schema_of(self, stored: _Opened) -> Schema:
+        """Return the columns of a file as Iceberg has them."""
+        return pyarrow_to_schema(
+            stored.schema,
+            self._table_metadata.name_mapping(),
+            downcast_ns_timestamp_to_us=self._downcasts,
+            format_version=self._table_metadata.format_version,
+        )
+
+    @property
+    def _downcasts(self) -> bool:
+        """Whether nanoseconds become microseconds: before format 3 there is no type for them."""
+        told = self._downcast_ns_timestamp_to_us
+        return self._table_metadata.format_version <= 2 if told is None else told
+
+    def _condition(self, schema: Schema, missing: Mapping[int, Any]) -> pc.Expression | None:
+        if isinstance(self._bound_row_filter, AlwaysTrue):
+            return None
+        translated = translate_column_names(
+            self._bound_row_filter,
+            schema,
+            case_sensitive=self._case_sensitive,
+            projected_field_values=dict(missing),
+        )
+        bound = bind(schema, translated, case_sensitive=self._case_sensitive)
+        return expression_to_pyarrow(bound, schema)
+
+
+class _Deletes:
+    """The deletes of tasks, each file of them read once."""
+
+    def __init__(self, rows: Rows, tasks: list[FileScanTask]) -> None:
+        self._rows = rows
+        self.positions: dict[str, list[pa.ChunkedArray]] = defaultdict(list)
+        self._equality: dict[str, _Equality] = {}
+        wanted = {task.file.file_path for task in tasks}
+        by_equality, by_position = [], []
+        for file in {file for task in tasks for file in task.delete_files}:
+            of_equality = file.content == DataFileContent.EQUALITY_DELETES
+            (by_equality if of_equality else by_position).append(file)
+        executor = ExecutorFactory.get_or_create()
+        for found in executor.map(self._positions, by_position):
+            for path, positions in found.items():
+                if path in wanted:
+                    self.positions[path].append(positions)
+        for file, one in zip(
+            by_equality, executor.map(lambda file: _Equality(rows, file), by_equality), strict=True
+        ):
+            self._equality[file.file_path] = one
+
+    def equality_of(self, task: FileScanTask) -> list[_Equality]:
+        return [
+            self._equality[one.file_path]
+            for one in task.delete_files
+            if one.file_path in self._equality
+        ]
+
+    def _positions(self, file: DataFile) -> dict[str, pa.ChunkedArray]:
+        files = self._rows._files
+        if file.file_format == FileFormat.PUFFIN:
+            with reading(ExpectedFile(files.table, file.file_path)):
+                with files.new_input(file.file_path).open() as stream:
+                    puffin = PuffinFile(bytes(stream.read()))
+                vectors = deletion_vectors_from_puffin_file(puffin)
+                return {one.referenced_data_file: one.to_vector() for one in vectors}
+        with self._rows.opened(file, ("file_path",)) as stored:
+            batches = list(stored.batches(["file_path", "pos"], None))
+        found: dict[str, list[pa.Array]] = defaultdict(list)
+        for batch in batches:
+            paths = batch.column("file_path")
+            for path in paths.unique().to_pylist():
+                found[path].append(batch.column("pos").filter(pc.equal(paths, path)))
+        return {path: pa.chunked_array(parts) for path, parts in found.items()}
+
+
+class _Equality:
+    """An equality delete file: it deletes rows whose values in some columns are those of a row of it; null is null."""
+
+    def __init__(self, rows: Rows, file: DataFile) -> None:
+        self._table = rows._files.table
+        self.ids = set(file.equality_ids or ())
+        if not self.ids:
+            raise ExpectedFile(self._table, file.file_path).unreadable(
+                "its manifest does not say by which columns it deletes"
+            )
+        schemas = [rows._table_metadata.schema(), *reversed(rows._table_metadata.schemas)]
+        # a column may be gone since, and deletes by it apply still
+        self._columns = [
+            prune_columns(next(one for one in schemas if column in one.field_ids), {column}, False)
+            for column in sorted(self.ids)
+        ]
+        with rows.opened(file) as stored:
+            schema = rows.schema_of(stored)
+            read = prune_columns(schema, self.ids, select_full_types=False)
+            names = [column.name for column in read.columns]
+            batches = [self._values(batch, read, file) for batch in stored.batches(names, None)]
+        self._deleted = [pa.chunked_array(parts) for parts in zip(*batches, strict=True)]
+
+    def without(self, batch: pa.RecordBatch, schema: Schema, file: DataFile) -> pa.RecordBatch:
+        """Return the rows of a data file that are not deleted."""
+        if not self._deleted or not len(batch):
+            return batch
+        count = len(self._deleted[0])
+        codes = None
+        for deleted, values in zip(self._deleted, self._values(batch, schema, file), strict=True):
+            both = pa.chunked_array([*deleted.chunks, values.cast(deleted.type)])
+            encoded = _codes(both.combine_chunks())
+            if codes is not None:
+                many = pa.scalar(len(encoded) + 1, pa.int64())
+                encoded = _codes(pc.add(pc.multiply(codes, many), encoded))
+            codes = encoded
+        assert codes is not None
+        gone = pc.is_in(codes.slice(count), value_set=codes.slice(0, count))
+        return batch.filter(pc.invert(gone))
+
+    def _values(self, batch: pa.RecordBatch, schema: Schema, file: DataFile) -> list[pa.Array]:
+        """The values of the columns by which it deletes, in the types that the table has now."""
+        found = []
+        for column in self._columns:
+            with reading(ExpectedFile(self._table, file.file_path)):
+                values = _pyiceberg.requested(
+                    column, schema, batch, allow_timestamp_tz_mismatch=True
+                ).column(0)
+            kind = column.fields[0].field_type
+            while isinstance(kind, StructType):
+                values, kind = pc.struct_field(values, [0]), kind.fields[0].field_type
+            found.append(values.storage if isinstance(values, pa.ExtensionArray) else values)
+        return found
+
+
+def _codes(values: pa.Array) -> pa.Array:
+    """Return numbers that are equal where values are equal, or both null."""
+    encoded = values.dictionary_encode(null_encoding="encode")
+    return encoded.indices.cast(pa.int64())
+
+
+def _filtered(batch: pa.RecordBatch, condition: pc.Expression | None) -> pa.RecordBatch:
+    if condition is None or not len(batch):
+        return batch
+    kept = pa.Table.from_batches([batch]).filter(condition).combine_chunks().to_batches()
+    return kept[0] if kept else batch.slice(0, 0)

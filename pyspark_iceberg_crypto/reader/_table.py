@@ -1,0 +1,271 @@
+"""An encrypted table as PyIceberg's `Table`: its scans read what is encrypted, and what would write is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.table import ALWAYS_TRUE, FileScanTask
+from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from pyspark_iceberg_crypto.errors import NotSupportedError
+from pyspark_iceberg_crypto.reader._io import EncryptedFileIO, refuse_pickling, refuse_writing
+from pyspark_iceberg_crypto.reader._plan import Planner, know
+from pyspark_iceberg_crypto.reader._pyiceberg import (
+    DataScan,
+    IncrementalAppendScan,
+    Table,
+    TableMetadata,
+)
+from pyspark_iceberg_crypto.reader._rows import Rows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pyspark_iceberg_crypto.reader._checks import Loaded
+    from pyspark_iceberg_crypto.reader._load import Tables
+
+_LINEAGE = {"_row_id", "_last_updated_sequence_number"}
+_WRITES = (
+    *("transaction", "append", "overwrite", "dynamic_partition_overwrite", "delete", "upsert"),
+    *("add_files", "update_schema", "update_spec", "update_sort_order", "update_statistics"),
+    *("manage_snapshots", "_do_commit"),
+)
+_OF_OTHER_READERS = ("to_daft", "to_bodo", "__datafusion_table_provider__")
+
+
+class EncryptedTable(Table):
+    """An encrypted table.
+
+    Attributes:
+        loaded: its metadata as it was loaded and checked.
+        io: the FileIO that decrypts.
+    """
+
+    io: EncryptedFileIO
+    loaded: Loaded
+
+    def __init__(
+        self,
+        identifier: tuple[str, ...],
+        metadata: TableMetadata,
+        metadata_location: str,
+        io: FileIO,
+        catalog: Catalog,
+        config: dict[str, str] = EMPTY_DICT,
+        *,
+        tables: Tables,
+        loaded: Loaded,
+    ) -> None:
+        """Make a table; arguments as of PyIceberg's, and what loads it again."""
+        super().__init__(identifier, metadata, metadata_location, io, catalog, config)
+        self.loaded = loaded
+        self._tables = tables
+
+    def refresh(self) -> Table:
+        """Load and check the table's metadata again; see `open_table` for errors."""
+        fresh = self._tables.load()
+        self._check_uuid(self.metadata, fresh.metadata)
+        if not isinstance(fresh, EncryptedTable):
+            raise NotSupportedError(
+                f"Table {self.loaded.table} is not encrypted any more", "Open it again."
+            )
+        self.metadata, self.metadata_location = fresh.metadata, fresh.metadata_location
+        self.io, self.config, self.loaded = fresh.io, fresh.config, fresh.loaded
+        return self
+
+    def scan(
+        self,
+        row_filter: str | BooleanExpression = ALWAYS_TRUE,
+        selected_fields: tuple[str, ...] = ("*",),
+        case_sensitive: bool = True,
+        snapshot_id: int | None = None,
+        options: Properties = EMPTY_DICT,
+        limit: int | None = None,
+    ) -> EncryptedScan:
+        """Scan the table; see `pyiceberg.table.Table.scan`. Planning is local, also on a REST catalog."""
+        return EncryptedScan(
+            table_metadata=self.metadata,
+            io=self.io,
+            row_filter=row_filter,
+            selected_fields=selected_fields,
+            case_sensitive=case_sensitive,
+            snapshot_id=snapshot_id,
+            options=options,
+            limit=limit,
+        )
+
+    def incremental_append_scan(
+        self,
+        *,
+        from_snapshot_id_exclusive: int | None = None,
+        to_snapshot_id_inclusive: int | None = None,
+        row_filter: str | BooleanExpression = ALWAYS_TRUE,
+        selected_fields: tuple[str, ...] = ("*",),
+        case_sensitive: bool = True,
+        options: Properties = EMPTY_DICT,
+        limit: int | None = None,
+    ) -> EncryptedIncrementalScan:
+        """Scan what was appended; see `pyiceberg.table.Table.incremental_append_scan`."""
+        return EncryptedIncrementalScan(
+            table_metadata=self.metadata,
+            io=self.io,
+            row_filter=row_filter,
+            selected_fields=selected_fields,
+            case_sensitive=case_sensitive,
+            from_snapshot_id=from_snapshot_id_exclusive,
+            to_snapshot_id=to_snapshot_id_inclusive,
+            options=options,
+            limit=limit,
+        )
+
+    def to_polars(self) -> pl.LazyFrame:
+        """Read the table lazily: Polars tells which columns it needs, and gets batches of them."""
+        import polars as pl
+        from polars.io.plugins import register_io_source
+
+        def batches(
+            columns: list[str] | None,
+            predicate: pl.Expr | None,
+            count: int | None,
+            _batch_size: int | None,
+        ) -> Iterator[pl.DataFrame]:
+            scan = self.scan(
+                selected_fields=tuple(columns or ("*",)),
+                limit=count if predicate is None else None,
+            )
+            for batch in scan.to_arrow_batch_reader():
+                frame = pl.DataFrame(pa.table(batch))
+                yield frame if predicate is None else frame.filter(predicate)
+
+        empty = pl.DataFrame(
+            schema_to_pyarrow(self.schema(), include_field_ids=False).empty_table()
+        )
+        return register_io_source(batches, schema=empty.schema)
+
+    @property
+    def maintenance(self) -> NoReturn:
+        """Refused: it writes."""
+        refuse_writing(self.loaded.table)
+
+    def __reduce__(self) -> NoReturn:
+        refuse_pickling(f"Table {self.loaded.table}")
+
+
+def _refused(name: str) -> Any:
+    def refuse(self: EncryptedTable, *_: Any, **__: Any) -> NoReturn:
+        if name in _WRITES:
+            refuse_writing(self.loaded.table)
+        raise NotSupportedError(
+            f"Table {self.loaded.table}: {name} reads files without their keys",
+            "Use scan().to_arrow(), to_arrow_batch_reader(), to_pandas(), to_polars() or to_duckdb().",
+        )
+
+    refuse.__name__, refuse.__doc__ = name, "Refused."
+    return refuse
+
+
+for _name in (*_WRITES, *_OF_OTHER_READERS):
+    setattr(EncryptedTable, _name, _refused(_name))
+
+
+class EncryptedScan(DataScan):
+    """A scan of one snapshot of an encrypted table."""
+
+    @cached_property
+    def _manifest_planner(self) -> Planner:
+        return Planner(
+            table_metadata=self.table_metadata,
+            io=self.io,
+            row_filter=self.row_filter,
+            case_sensitive=self.case_sensitive,
+            options=self.options,
+        )
+
+    def _should_use_server_side_planning(self) -> bool:
+        return False  # a server's plan has no keys
+
+    def to_arrow(self, dictionary_columns: tuple[str, ...] = ()) -> pa.Table:
+        """Read all rows; see `pyiceberg.table.DataScan.to_arrow`."""
+        return _rows(self, dictionary_columns).to_table(self.plan_files())
+
+    def to_arrow_batch_reader(
+        self, dictionary_columns: tuple[str, ...] = ()
+    ) -> pa.RecordBatchReader:
+        """Read batches of rows; see `pyiceberg.table.DataScan.to_arrow_batch_reader`."""
+        return _batch_reader(self, dictionary_columns)
+
+    def count(self) -> int:
+        """Count the rows; files without deletes whose rows all match are not read."""
+        counted, read = 0, []
+        for task in self.plan_files():
+            if isinstance(task.residual, AlwaysTrue) and not task.delete_files:
+                counted += task.file.record_count
+            else:
+                read.append(task)
+        batches = _rows(self.update(limit=None)).to_record_batches(read)
+        return counted + sum(len(batch) for batch in batches)
+
+
+class EncryptedIncrementalScan(IncrementalAppendScan):
+    """A scan of what was appended to an encrypted table."""
+
+    def plan_files(self) -> Iterable[FileScanTask]:
+        """Plan the files that were added between the snapshots."""
+        tasks = list(super().plan_files())
+        know(self.io, tasks)
+        return tasks
+
+    def to_arrow(self) -> pa.Table:
+        """Read all rows; see `pyiceberg.table.IncrementalAppendScan.to_arrow`."""
+        return _rows(self).to_table(self.plan_files())
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """Read batches of rows; see `pyiceberg.table.IncrementalAppendScan.to_arrow_batch_reader`."""
+        return _batch_reader(self)
+
+
+_Scan = TypeVar("_Scan", EncryptedScan, EncryptedIncrementalScan)
+
+
+def _rows(scan: _Scan, dictionary_columns: tuple[str, ...] = ()) -> Rows:
+    if lineage := _LINEAGE.intersection(scan.selected_fields):
+        raise NotSupportedError(
+            f"{', '.join(sorted(lineage))}: row lineage is not read in Python",
+            "Read it with Spark.",
+        )
+    return Rows(
+        scan.table_metadata,
+        scan.io,
+        scan.projection(),
+        scan.row_filter,
+        scan.case_sensitive,
+        scan.limit,
+        dictionary_columns=dictionary_columns,
+    )
+
+
+def _batch_reader(scan: _Scan, dictionary_columns: tuple[str, ...] = ()) -> pa.RecordBatchReader:
+    batches = _rows(scan, dictionary_columns).to_record_batches(scan.plan_files())
+    schema = schema_to_pyarrow(scan.projection())
+    if dictionary_columns:
+        first = next(batches, None)
+        if first is not None:
+            fields = [
+                first.schema.field(one.name) if one.name in dictionary_columns else one
+                for one in schema
+            ]
+            schema = pa.schema(fields, metadata=schema.metadata)
+            batches = _chain(first, batches)
+    return pa.RecordBatchReader.from_batches(schema, batches).cast(schema)
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
