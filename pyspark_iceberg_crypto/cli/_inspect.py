@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
-from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pyspark_iceberg_crypto.cli import _session, _shared, _targets
+from pyspark_iceberg_crypto.cli import _python_alone, _session, _shared, _targets
 from pyspark_iceberg_crypto.errors import (
     IcebergCryptoError,
     PlaintextFoundError,
@@ -21,7 +21,15 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reports._layout import hinted
 from pyspark_iceberg_crypto.reports._text import advice
-from pyspark_iceberg_crypto.verbs.inspection import FileKey, inspect_file, inspect_local
+from pyspark_iceberg_crypto.verbs.inspection import (
+    FileInspection,
+    FileKey,
+    inspect_file,
+    inspect_local,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FINDINGS = (
     TamperedError,
@@ -48,11 +56,13 @@ FINDINGS = (
     is_flag=True,
     help="Read the columns of Parquet and ORC files with keys, by --kms: all pages.",
 )
+@_python_alone.option
 def inspect(
     paths: tuple[str, ...],
     expect_encrypted: bool,
     output: str,
     pages: bool,
+    without_spark: bool,
     **keys: str | None,
 ) -> None:
     """Identify files by their bytes, and say how they are encrypted.
@@ -73,8 +83,17 @@ def inspect(
         asked = _asked(paths, keys)
         if pages:
             asked["pages"] = True
-        with _spark(paths, asked) as spark:
-            found = [_inspected(spark, path, expect_encrypted, asked) for path in paths]
+        if without_spark:
+            found = [
+                _inspected(path, expect_encrypted, partial(_python_alone.inspect, path, asked))
+                for path in paths
+            ]
+        else:
+            with _spark(paths, asked) as spark:
+                found = [
+                    _inspected(path, expect_encrypted, partial(_look, spark, path, asked))
+                    for path in paths
+                ]
     if output == "json":
         told = [one.to_dict() for one in found]
         _shared.show_json(told if len(told) > 1 else told[0])
@@ -153,11 +172,15 @@ def _spark(paths: tuple[str, ...], asked: dict[str, Any]) -> Iterator[SparkSessi
         yield spark
 
 
-def _inspected(
-    spark: SparkSession | None, path: str, expect_encrypted: bool, asked: dict[str, Any]
-) -> _Inspected:
+def _look(spark: SparkSession | None, path: str, asked: dict[str, Any]) -> FileInspection:
+    return inspect_local(path) if spark is None else inspect_file(spark, path, **asked)
+
+
+def _inspected(path: str, expect_encrypted: bool, look: Callable[[], FileInspection]) -> _Inspected:
     try:
-        found = inspect_local(path) if spark is None else inspect_file(spark, path, **asked)
+        found = look()
+    except _shared.CommandLineError:
+        raise
     except IcebergCryptoError as error:
         code = _shared.PROBLEM if isinstance(error, FINDINGS) else _shared.UNCHECKED
         return _Inspected(path, None, code, error.message, error.hint)

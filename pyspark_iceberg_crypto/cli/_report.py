@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 from rich.console import Group
 from rich.text import Text
 
-from pyspark_iceberg_crypto.cli import _help, _session, _shared
+from pyspark_iceberg_crypto.cli import _help, _python_alone, _session, _shared
 from pyspark_iceberg_crypto.errors import TamperedError
-from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
+from pyspark_iceberg_crypto.evidence._evidence import TableEvidence, VerifyTablesReport
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._layout import hinted
 from pyspark_iceberg_crypto.reports._text import advice, visible
 from pyspark_iceberg_crypto.schemas import report_schema
 from pyspark_iceberg_crypto.verbs.kept_reports import check_report
-from pyspark_iceberg_crypto.verbs.verify import VerifyReport
 
 
 @click.group(cls=_help.Group)
@@ -35,6 +35,7 @@ def report() -> None:
 @click.option(
     "--catalog", default="lake", show_default=True, help="The catalog whose KMS has the key."
 )
+@_python_alone.option
 @click.option(
     "--html", type=click.Path(path_type=Path), help="Write its page, made from the checked report."
 )
@@ -44,6 +45,7 @@ def check(
     catalog: str,
     html: Path | None,
     output: str,
+    without_spark: bool,
 ) -> None:
     """Check that the report in FILE (JSON) is as it was signed.
 
@@ -56,9 +58,13 @@ def check(
     Exit codes: 0 it is genuine, 1 it is not, 2 it could not be checked: it is not signed, or the KMS does not answer,
     64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
-    with _shared.errors_told(), _session.session(catalog) as spark:
+    opened: Any = nullcontext() if without_spark else _session.session(catalog)
+    with _shared.errors_told(), opened as spark:
         try:
-            found = check_report(spark, catalog, file, key_id)
+            if without_spark:
+                found = _python_alone.check_report(catalog, file, key_id)
+            else:
+                found = check_report(spark, catalog, file, key_id)
         except TamperedError as error:
             _not_genuine(error, output)
         if html is not None:
@@ -80,7 +86,7 @@ def _not_genuine(error: TamperedError, output: str) -> NoReturn:
     sys.exit(_shared.PROBLEM)
 
 
-def _show(found: VerifyReport | VerifyTablesReport, output: str) -> None:
+def _show(found: TableEvidence | VerifyTablesReport, output: str) -> None:
     signature = found.signature or {}
     if output == "json":
         told = {name: signature.get(name) for name in ("key_id", "algorithm", "signed_at")}

@@ -7,26 +7,29 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
 import click
-from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto._names import SESSION_CATALOG
-from pyspark_iceberg_crypto.cli import _session, _shared
+from pyspark_iceberg_crypto.cli import _python_alone, _session, _shared
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
     TableNotFoundError,
 )
 from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
-from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _terminal
-from pyspark_iceberg_crypto.verbs.keys import encryption_keys
-from pyspark_iceberg_crypto.verbs.verify import VerifyReport, verify_table
-from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+if _python_alone.HAS_SPARK:
+    from pyspark_iceberg_crypto.jvm import _jvm
+    from pyspark_iceberg_crypto.verbs.keys import encryption_keys
+    from pyspark_iceberg_crypto.verbs.verify import VerifyReport, verify_table
+    from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_folder
 
 
 @_session.command()
@@ -71,6 +74,7 @@ from pyspark_iceberg_crypto.verbs.verify_many import verify_catalog, verify_fold
 @click.option(
     "--folder", is_flag=True, help="The TARGETs are folders. No catalog or key is needed."
 )
+@_python_alone.option
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page for auditors.")
 @click.option("--json-file", type=click.Path(path_type=Path), help="Write the report as JSON.")
 @click.option("--sign-with", metavar="KEY_ID", help="Sign the report with this master key.")
@@ -86,6 +90,7 @@ def verify(
     sign_with: str | None,
     catalog: str | None,
     output: str,
+    without_spark: bool,
     **options: Any,
 ) -> None:
     """Check that every file of tables or folders is encrypted.
@@ -100,28 +105,38 @@ def verify(
       iceberg-crypto verify lake.db --sign-with k --html a.html
       iceberg-crypto verify lake --except lake.web.zip_codes
       iceberg-crypto verify --folder s3://bucket/orders
+      iceberg-crypto verify lake.db.t --deep --without-spark
 
     Exit codes: 0 all files are encrypted, 1 a problem was found, 2 it could not all be checked, 64 the command is
     wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
+    if without_spark:
+        with _shared.errors_told():
+            given = {**options, "folder": folder}
+            report = _python_alone.verify(targets, given, sign_with, catalog)
+            _show(report, html, json_file, output)
+        sys.exit(report.exit_code)
     names = [catalog or "lake"] if folder else _catalogs(targets)
     also = [catalog] if catalog and catalog not in names else []
     needed = [catalog] if catalog else [] if folder else _sure_catalogs(targets)
     with _shared.errors_told(), _session.session(names, also, needed) as spark:
-        report = _verify(spark, targets, folder, options)
+        found = _verify(spark, targets, folder, options)
         if sign_with is not None:
-            report = report.sign(
-                spark, catalog or _first_catalog(targets, folder, report), sign_with
-            )
-        if html is not None:
-            _shared.write(html, report.to_html())
-        if json_file is not None:
-            _shared.write(json_file, report.to_json() + "\n")
-        if output == "json":
-            click.echo(report.to_json())
-        else:
-            _shared.show(_terminal.layout(report))
-    sys.exit(report.exit_code)
+            name = catalog or _first_catalog(targets, folder, found)
+            found = found.sign(spark, name, sign_with)
+        _show(found, html, json_file, output)
+    sys.exit(found.exit_code)
+
+
+def _show(report: Any, html: Path | None, json_file: Path | None, output: str) -> None:
+    if html is not None:
+        _shared.write(html, report.to_html())
+    if json_file is not None:
+        _shared.write(json_file, report.to_json() + "\n")
+    if output == "json":
+        click.echo(report.to_json())
+    else:
+        _shared.show(_terminal.layout(report))
 
 
 def _verify(

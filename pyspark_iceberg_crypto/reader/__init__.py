@@ -4,5 +4,19 @@ PyIceberg plans and reads; keys, guards and proof are of this package. docs/pyth
 """
 
 from pyspark_iceberg_crypto.reader._open import open_table
+from pyspark_iceberg_crypto.reader.proof._api import (
+    check_report,
+    decrypt_file,
+    inspect_file,
+    sign_report,
+    verify_table,
+)
 
-__all__ = ["open_table"]
+__all__ = [
+    "check_report",
+    "decrypt_file",
+    "inspect_file",
+    "open_table",
+    "sign_report",
+    "verify_table",
+]

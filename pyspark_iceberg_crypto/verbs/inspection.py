@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reports import _terminal
 from pyspark_iceberg_crypto.reports._layout import Facts
 from pyspark_iceberg_crypto.reports._text import visible
+
+if TYPE_CHECKING:  # a file is inspected without Spark, too
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,8 @@ def inspect_file(
         PlaintextFoundError: it is plaintext, and a table or key was given.
         NotSupportedError: decrypt_to, and the file is Parquet: read it through its table.
     """
+    from pyspark_iceberg_crypto.jvm import _jvm
+
     if table is not None and key is not None:
         raise ConfigurationError("both a table and a key are given", "give one of them")
     if pages and (table is not None or key is not None):
@@ -150,20 +153,23 @@ def inspect_file(
     if table is None and key is None:
         if decrypt_to is not None:
             raise ConfigurationError("decrypt_to needs a table or a key", "give one of them")
-        return _of(_jvm.run(spark, "inspect_file", path=str(path), pages=bool(pages)))
-    target = _new(decrypt_to)
+        return inspection_of(_jvm.run(spark, "inspect_file", path=str(path), pages=bool(pages)))
+    target = new_target(decrypt_to)
     if key is None:
-        return _of(json.loads(_jvm.call(spark, "checkFileOfTable", str(path), table, target)))
+        return inspection_of(
+            json.loads(_jvm.call(spark, "checkFileOfTable", str(path), table, target))
+        )
     asked = (key.file, key.env, key.aad_prefix, target)
-    return _of(json.loads(_jvm.call(spark, "checkFile", str(path), *asked)))
+    return inspection_of(json.loads(_jvm.call(spark, "checkFile", str(path), *asked)))
 
 
 def inspect_local(path: str) -> FileInspection:
     """Inspect a local file without a key, and without Spark and its JVM: for the command line."""
-    return _of(_files.inspect(path))
+    return inspection_of(_files.inspect(path))
 
 
-def _of(found: dict[str, Any]) -> FileInspection:
+def inspection_of(found: dict[str, Any]) -> FileInspection:
+    """Make one of its JSON."""
     known = FileInspection.__dataclass_fields__
     columns = found.get("columns")
     if columns is not None:
@@ -171,8 +177,8 @@ def _of(found: dict[str, Any]) -> FileInspection:
     return FileInspection(**{name: value for name, value in found.items() if name in known})
 
 
-def _new(decrypt_to: str | None) -> str | None:
-    """Check that a file is not there yet, before anything is read. The JVM checks it once more."""
+def new_target(decrypt_to: str | None) -> str | None:
+    """Check that a file is not there yet, before anything is read. Whoever writes it checks it once more."""
     if decrypt_to is None:
         return None
     target = Path(decrypt_to).absolute()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, TamperedError
-from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
-from pyspark_iceberg_crypto.jvm import _connect, _jvm
+from pyspark_iceberg_crypto.evidence._evidence import TableEvidence, VerifyTablesReport
 from pyspark_iceberg_crypto.reports._words import CheckedSignature
-from pyspark_iceberg_crypto.verbs.verify import VerifyReport
 
+if TYPE_CHECKING:  # a report is checked without Spark, too
+    from pyspark.sql import SparkSession
+
+    from pyspark_iceberg_crypto.verbs.verify import VerifyReport
+
+Kept = TypeVar("Kept", bound=TableEvidence)
 SIGNATURE = {"algorithm", "key_id", "wrapped_key", "signed_at", "mac"}
 MOST_BYTES = 64 * 1024 * 1024  # a report on 500 tables with a thousand problems each has less
 
@@ -37,14 +40,38 @@ def check_report(
         ConfigurationError: there is no such file, it is not a report, it is not signed, or it contradicts itself.
         IcebergCryptoError: the KMS's typed error: it could not be checked.
     """
+    from pyspark_iceberg_crypto.jvm import _connect, _jvm
+    from pyspark_iceberg_crypto.verbs.verify import VerifyReport
+
     text = _read(Path(file))
     found = _parsed(text, file)
     if _connect.is_connect(spark):
         raise _connect.needs_jvm()
     _jvm.run(spark, "check_report", catalog=catalog, key_id=key_id, document=text)
+    return _genuine(found, file, catalog, key_id, VerifyReport)
+
+
+def check_report_by(
+    check: Callable[[str], None],
+    catalog: str,
+    file: str | Path,
+    key_id: str | None,
+    kind: type[TableEvidence],
+) -> TableEvidence | VerifyTablesReport:
+    """Do the same by a function that checks the signature of a document, with the other arguments of `check_report`."""
+    text = _read(Path(file))
+    found = _parsed(text, file)
+    check(text)
+    return _genuine(found, file, catalog, key_id, kind)
+
+
+def _genuine(
+    found: dict[str, Any], file: str | Path, catalog: str, key_id: str | None, kind: type[Kept]
+) -> Kept | VerifyTablesReport:
     _refuse_other_members(found)
     now = datetime.now(timezone.utc).isoformat()
-    return _report(found, file).as_genuine(CheckedSignature(now, catalog, key_id is not None))
+    report = _report(found, file, kind)
+    return report.as_genuine(CheckedSignature(now, catalog, key_id is not None))
 
 
 def _read(file: Path) -> str:
@@ -82,13 +109,9 @@ def _refuse_other_members(found: dict[str, Any]) -> None:
         )
 
 
-def _report(found: dict[str, Any], file: str | Path) -> VerifyReport | VerifyTablesReport:
+def _report(found: dict[str, Any], file: str | Path, kind: type[Kept]) -> Kept | VerifyTablesReport:
     try:
-        return (
-            VerifyTablesReport.of(found, VerifyReport)
-            if "reports" in found
-            else VerifyReport.of(found)
-        )
+        return VerifyTablesReport.of(found, kind) if "reports" in found else kind.of(found)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _no_report(file) from error
 

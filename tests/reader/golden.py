@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyiceberg.io import InputFile
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
 from pyspark_iceberg_crypto.kms import from_properties
 from pyspark_iceberg_crypto.reader import _checks, _document
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
@@ -36,6 +39,16 @@ class Stored:
 
     def open(self, seekable: bool = True) -> Any:
         return self.path.open("rb")
+
+
+class ViewFs(PyArrowFileIO):
+    """For a catalog of PyIceberg: `viewfs://golden-BUILD/` is the folder of the property `golden.folder`."""
+
+    def new_input(self, location: str) -> InputFile:
+        inside = location.partition("//golden-")[2].partition("/")[2]
+        return super().new_input(
+            f"{self.properties['golden.folder']}/{inside}" if inside else location
+        )
 
 
 @dataclass
@@ -80,6 +93,23 @@ class Golden:
         with sqlite3.connect(self.folder / "jdbc.db") as database:
             of = "SELECT metadata_location FROM iceberg_tables WHERE table_name = 't'"
             return str(database.execute(of).fetchone()[0])
+
+    @property
+    def name(self) -> str:
+        """Of the catalog, as a JDBC catalog keeps it in every row."""
+        return f"golden_{self.build}_{self.kind}"
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """The properties of a catalog of Spark on these tables, and what has PyIceberg read its files."""
+        return {
+            **self.properties,
+            "py-io-impl": "reader.golden.ViewFs",
+            "golden.folder": str(self.folder),
+            "type": self.kind,
+            "warehouse": f"viewfs://golden-{self.build}/tables/{self.kind}",
+            "uri": f"jdbc:sqlite:{self.folder}/jdbc.db",
+        }
 
     def subject(self) -> Subject:
         location = self.location

@@ -360,7 +360,7 @@ def test_commands_without_spark(tmp_path: Path) -> None:
     program = [sys.executable, "-c", command]
     assert "create-key" in run([*program, "kms", "--help"], tmp_path)
     told = " ".join(run([*program, "--help"], tmp_path).split())
-    assert told.count("needs Spark: pip install") == 14
+    assert told.count("needs Spark: pip install") == 11
     assert run([*program, "verify", "lake", "--conf", "a=b"], tmp_path, expect=2) == ""
 
 

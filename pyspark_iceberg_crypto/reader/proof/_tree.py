@@ -20,7 +20,13 @@ from pyspark_iceberg_crypto.reader.proof._stored import StoredInput
 
 # What is read of manifest lists and manifests, by the numbers of the Iceberg specification.
 _LIST = (500, 501, 519)  # manifest_path, manifest_length, key_metadata
-_FILE = (134, 100, 101, 104, 131)  # content, file_path, file_format, file_size_in_bytes, key_metadata
+_FILE = (
+    134,
+    100,
+    101,
+    104,
+    131,
+)  # content, file_path, file_format, file_size_in_bytes, key_metadata
 _STATUS, _DATA_FILE = 0, 2
 _DELETED = 2
 
@@ -93,12 +99,11 @@ class Tree:
             bytes(manifest.key), ExpectedFile(self._table, manifest.path)
         )
         rows, schema = self._rows(manifest.path, key or None)
-        of_file = next(one.field_type for one in schema.fields if one.field_id == _DATA_FILE)
-        assert isinstance(of_file, StructType)
+        of_file: Any = schema.field(_DATA_FILE)
         found = []
         for status, file in (_picked(row, schema, (_STATUS, _DATA_FILE)) for row in rows):
             if status != _DELETED:
-                content, path, form, length, own = _picked(file, of_file, _FILE)
+                content, path, form, length, own = _picked(file, of_file.field_type, _FILE)
                 kind = _problems.of_content(content or 0, form)
                 found.append(Listed(kind, path, form.upper(), length, own))
         return found

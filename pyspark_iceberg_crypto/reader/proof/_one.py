@@ -1,0 +1,170 @@
+"""One file looked at: what it is, whether every tag matches its key, and for forensics its content."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    IcebergCryptoError,
+    NotSupportedError,
+    PlaintextFoundError,
+    TamperedError,
+)
+from pyspark_iceberg_crypto.local import _files
+from pyspark_iceberg_crypto.reader._ags1 import DecryptedStream
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+from pyspark_iceberg_crypto.reader._key_metadata import KEY_LENGTHS, KeyMetadata
+from pyspark_iceberg_crypto.reader.proof import _problems
+from pyspark_iceberg_crypto.reader.proof._check import DEEP, FileCheck, Found
+from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, FoundError, StorageError
+from pyspark_iceberg_crypto.reader.proof._search import KnownFile
+from pyspark_iceberg_crypto.reader.proof._stored import StoredFile, StoredInput
+
+_CHANGED = (
+    "The file was cut off, overwritten or replaced after it was written, or it is not the file that this key is for. "
+    "Restore it from a backup or an object version."
+)
+_COPIED = 1 << 20
+
+
+def inspected(stored: StoredInput) -> dict[str, Any]:
+    """Identify a file by its bytes, in the form of Java's ``FileInspection.toJson``.
+
+    Raises:
+        TamperedError: it says it is encrypted, but its structure is broken.
+        IcebergCryptoError: it cannot be read.
+    """
+    try:
+        with StoredFile(stored) as file:
+            magic, form = _files.magic_of(file.head(_files.HEAD))
+            told: dict[str, Any] = {"path": stored.location, "length": file.length}
+            told |= {"magic": magic, "format": form, "encrypted": magic in _files.ENCRYPTED}
+            if magic == "AGS1":
+                told |= _files.blocks(file.head(_files.HEAD), file.length, file.location)
+            elif magic == "PARE":
+                told |= _files.footer(file.view(), file.length, file.location)
+            return told
+    except (StorageError, FoundError) as error:
+        raise _unreadable(stored.location, error.__cause__ or error) from error
+
+
+def checked(
+    stored: StoredInput, file: KnownFile, length_is_known: bool, decrypt_to: str | None
+) -> dict[str, Any]:
+    """Check every tag of a file.
+
+    Args:
+        stored: the file.
+        file: what it is, and its key.
+        length_is_known: whether anything says how long it was written.
+        decrypt_to: a new local file for the content of an AES GCM stream; None: none is written.
+
+    Raises:
+        TamperedError: it is not what was written.
+        PlaintextFoundError: it is plaintext.
+        NotSupportedError: it is Parquet, and to be decrypted.
+        IcebergCryptoError: it could not be checked.
+    """
+    told = inspected(stored)
+    found = FileCheck(DEEP).check(file.kind, file.format, stored, file.length, file.key)
+    no_length = found.problem is not None and found.problem.code == _problems.NO_LENGTH
+    if found.problem is not None and not no_length:
+        raise _error(stored.location, found, found.problem, file.kind)
+    if decrypt_to is not None:
+        _decrypt(stored, told, file.key, Path(decrypt_to))
+    told["tags_checked"] = True
+    told["length_checked"] = length_is_known and not no_length
+    told["decrypted_to"] = decrypt_to
+    return told
+
+
+def with_key(stored: StoredInput, hex_key: str, hex_aad_prefix: str) -> KnownFile:
+    """Take a key from elsewhere. Nobody can tell then whether the file has its whole length.
+
+    Raises:
+        ConfigurationError: it is not a key.
+    """
+    key = _bytes(hex_key, "The DEK")
+    if len(key) not in KEY_LENGTHS:
+        raise _not_hex("The DEK", ", or not of 16, 24 or 32 bytes")
+    prefix = _bytes(hex_aad_prefix, "The AAD prefix")
+    form = "parquet" if inspected(stored)["magic"] == "PARE" else "avro"
+    return KnownFile(
+        _problems.DATA, stored.location, form, len(stored), KeyMetadata(key, prefix, None)
+    )
+
+
+def _bytes(text: str, what: str) -> bytes:
+    try:
+        return bytes.fromhex(text.strip())
+    except ValueError:
+        raise _not_hex(what, "") from None  # whose text quotes the key
+
+
+def _not_hex(what: str, more: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{what} is not in hex{more}",
+        "Give two hexadecimal digits for each byte, and nothing else.",
+    )
+
+
+def _error(location: str, found: Found, problem: FileProblem, kind: str) -> IcebergCryptoError:
+    words = problem.words
+    if found.unchecked:
+        return _unreadable(location, words)
+    if found.magic is not None and not found.encrypted:
+        hint = _problems.hint(problem.code, kind)
+        return PlaintextFoundError(f"{location}: {words}", hint)
+    return TamperedError(f"{location} is not what was written: {words}", _CHANGED)
+
+
+def _unreadable(location: str, why: object) -> IcebergCryptoError:
+    said = _problems.reason(why) if isinstance(why, BaseException) else why
+    return IcebergCryptoError(
+        f"{location} could not be checked: {said}",
+        "Check that the storage is up and that its credentials allow reading this file.",
+    )
+
+
+def _decrypt(
+    stored: StoredInput, told: dict[str, Any], key: bytes | KeyMetadata | None, target: Path
+) -> None:
+    """Write the content of a file, whose tags were checked; each is checked once more."""
+    if told["magic"] != "AGS1":
+        raise NotSupportedError(
+            f"{stored.location} is encrypted Parquet, which is not decrypted into a file",
+            "Its rows are read through its table: SELECT * FROM <table> WHERE _file = '<the file>'.",
+        )
+    file = ExpectedFile("", stored.location, told["length"])
+    if not isinstance(key, KeyMetadata):
+        key = KeyMetadata.decode(bytes(key or b""), file)
+    try:
+        number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise exists_already(target) from None
+    except OSError as error:
+        raise _not_written(target, error) from error
+    try:
+        with os.fdopen(number, "wb") as out, DecryptedStream(stored.open(), key, file) as content:
+            while data := content.read(_COPIED):
+                out.write(data)
+    except BaseException as error:
+        target.unlink(missing_ok=True)  # a part would be taken for the whole
+        if isinstance(error, OSError):
+            raise _not_written(target, error) from error
+        raise
+
+
+def exists_already(target: Path) -> ConfigurationError:
+    """Return the error for a target that would be overwritten."""
+    return ConfigurationError(f"{target} exists, and is not overwritten", "name another file")
+
+
+def _not_written(target: Path, error: OSError) -> ConfigurationError:
+    return ConfigurationError(
+        f"{target} could not be written: {error}",
+        "Name a file in a folder that is there, writable, and has room.",
+    )
