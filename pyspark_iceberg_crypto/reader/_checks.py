@@ -236,8 +236,8 @@ def _require_authenticated_wrapping(table: str, key_id: str, kms: object) -> Non
             f"Table {table}: its metadata cannot be authenticated: {kms} does not prove who wrapped a key with master "
             f"key '{key_id}' (as with RSA, whose public half wraps), so anyone could make the key of a MAC",
             "Use a symmetric master key; or set the catalog property encryption.metadata-authentication=off, and "
-            "anyone who can write to the storage can change the metadata. If you have your own KMS client, and only users of "
-            "the key can wrap with it, give it a method authenticates_wrapping(key_id) that returns True.",
+            "anyone who can write to the storage can change the metadata. If you have your own KMS client, and only "
+            "users of the key can wrap with it: CachedKms(client, authenticated_wrapping=True).",
         )
 
 

@@ -17,8 +17,8 @@ _CHANGED = (
 )
 
 _OF_OTHER_CLIENT = (
-    "A client other than Iceberg's own wrote it, or put it in the place of the table's: find out who. Such a client has "
-    "to write encrypted footers and AES_GCM_V1."
+    "A client other than Iceberg's own wrote it, or put it in the place of the table's: find out who. Such a client "
+    "has to write encrypted footers and AES_GCM_V1."
 )
 
 

@@ -7,7 +7,6 @@ import binascii
 import hashlib
 import hmac
 import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -69,15 +68,13 @@ class TableKeys:
         Args:
             table: the table's full name.
             metadata: the document of its metadata.
-            kms: what unwraps its KEKs, bound to the table where it can be.
+            kms: what unwraps its KEKs, bound to the table where it can be; it keeps what it unwrapped, if anyone does.
 
         Raises:
             TamperedError: `encryption-keys` is not a list of keys.
         """
         self.table = table
         self._kms = kms
-        self._keks: dict[str, bytes] = {}
-        self._lock = threading.Lock()
         try:
             entries = [_entry(one) for one in metadata.get("encryption-keys") or []]
         except (KeyError, TypeError, AttributeError, binascii.Error, ValueError) as error:
@@ -93,16 +90,34 @@ class TableKeys:
         return [one for one in self.entries.values() if one.by not in self.entries]
 
     def kek(self, entry: EncryptedKey) -> bytes:
-        """Unwrap a KEK, once, and check what the KMS returns.
+        """Unwrap a KEK, and check what the KMS returns; `CachedKms` keeps it.
 
         Raises:
             BadWrappedKeyError: the KMS returns another key.
             IcebergCryptoError: the KMS's own error.
         """
-        with self._lock:  # who waits gets the same bytes
-            if entry.key_id not in self._keks:
-                self._keks[entry.key_id] = self._unwrapped(entry)
-            return self._keks[entry.key_id]
+        master_key = entry.by or ""
+        try:
+            first = bytes(self._kms.unwrap_key(entry.encrypted, master_key))
+            fits = self._fits(entry, first)
+            if fits:
+                return first
+            if forget := getattr(self._kms, "forget", None):
+                forget(entry.encrypted, master_key)
+            second = bytes(self._kms.unwrap_key(entry.encrypted, master_key))
+        except IcebergCryptoError as error:
+            raise _in_table(error, self.table) from error.__cause__
+        same = hmac.compare_digest(first, second)
+        if (not same and self._fits(entry, second)) or (same and fits is None):
+            return second  # if nothing tells, who decrypts with it finds out what was changed
+        problem = f"{_problem(entry, second)}, twice" if same else "two different keys"
+        raise BadWrappedKeyError(
+            f"Table {self.table}: KEK {entry.key_id}, which master key '{master_key}' wrapped, cannot be used: "
+            f"{self._kms} returned {problem}",
+            "Nothing was read or written with it. Check that the catalog's KMS is the one that wrapped it, and the KMS "
+            "itself: once that gives the right key, the table is readable. If the KMS is right, encryption-keys was "
+            "edited: restore that metadata file from a backup or an object version.",
+        )
 
     def of_manifest_list(self, key_id: str, file: ExpectedFile) -> KeyMetadata:
         """Decrypt the key metadata of a manifest list.
@@ -132,30 +147,6 @@ class TableKeys:
                 f"key {key_id} in encryption-keys does not decrypt with KEK {kek.key_id}: the metadata was changed"
             ) from None
         return KeyMetadata.decode(data, file)
-
-    def _unwrapped(self, entry: EncryptedKey) -> bytes:
-        master_key = entry.by or ""
-        try:
-            first = bytes(self._kms.unwrap_key(entry.encrypted, master_key))
-            fits = self._fits(entry, first)
-            if fits:
-                return first
-            if forget := getattr(self._kms, "forget", None):
-                forget(entry.encrypted, master_key)
-            second = bytes(self._kms.unwrap_key(entry.encrypted, master_key))
-        except IcebergCryptoError as error:
-            raise _in_table(error, self.table) from error.__cause__
-        same = hmac.compare_digest(first, second)
-        if (not same and self._fits(entry, second)) or (same and fits is None):
-            return second  # if nothing tells, who decrypts with it finds out what was changed
-        problem = f"{_problem(entry, second)}, twice" if same else "two different keys"
-        raise BadWrappedKeyError(
-            f"Table {self.table}: KEK {entry.key_id}, which master key '{master_key}' wrapped, cannot be used: "
-            f"{self._kms} returned {problem}",
-            "Nothing was read or written with it. Check that the catalog's KMS is the one that wrapped it, and the KMS "
-            "itself: once that gives the right key, the table is readable. If the KMS is right, encryption-keys was "
-            "edited: restore that metadata file from a backup or an object version.",
-        )
 
     def _fits(self, entry: EncryptedKey, key: bytes) -> bool | None:
         """Whether bytes are those of a KEK; None if nothing tells."""

@@ -21,6 +21,7 @@ from pyspark_iceberg_crypto.errors import (
     TableNotFoundError,
     TamperedError,
 )
+from pyspark_iceberg_crypto.kms import CachedKms, from_properties
 from pyspark_iceberg_crypto.reader import _checks, _document, _pyiceberg
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
@@ -51,14 +52,15 @@ def load(
         properties = {**catalog.properties, **properties}
     else:
         source = OfPath(str(catalog), identifier, properties)
-    return Tables(source, kms or _kms(properties), Settings.of(properties)).load()
+    return Tables(source, _kms(kms, properties), Settings.of(properties)).load()
 
 
-def _kms(properties: Mapping[str, str]) -> Any:
-    from pyspark_iceberg_crypto import kms
-
-    made = getattr(kms, "from_properties", None)
-    return made(properties) if made else None
+def _kms(kms: Any, properties: Mapping[str, str]) -> CachedKms | None:
+    """Return what unwraps keys, with a cache; None if nothing says which KMS it is."""
+    if kms is not None:
+        return kms if isinstance(kms, CachedKms) else CachedKms(kms)
+    named = any(name.lower().startswith("encryption.kms-") for name in properties)
+    return from_properties(properties) if named else None
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class OfPath(Source):
 class Tables:
     """Loads one table, with its keys and checks."""
 
-    def __init__(self, source: Source, kms: Any, settings: Settings) -> None:
+    def __init__(self, source: Source, kms: CachedKms | None, settings: Settings) -> None:
         self.source = source
         self._kms = kms
         self._settings = settings
@@ -174,17 +176,16 @@ class Tables:
         loaded = Loaded(
             found.name, found.at.location, document or {}, found.stored, found.at.parameters
         )
-        kms = self._for_table(document or {}) if loaded.was_encrypted else self._kms
+        kms = self._for_table(loaded)
         keys = TableKeys(found.name, loaded.document, kms)
         _checks.check(loaded, keys, kms, self.source.trust, self._settings)
-        if text is None:
-            assert found.at.table is not None
-            metadata = found.at.table.metadata
-            io = found.at.table.io
+        answered = found.at.table
+        if text is None and answered is not None:
+            metadata, io = answered.metadata, answered.io
         else:
-            metadata = _metadata(found, text)
+            metadata = _metadata(found, text or b"")
             io = self.source.io(metadata.properties, found.at.location)
-        config = {} if found.at.table is None else found.at.table.config
+        config = answered.config if answered else {}
         if loaded.key_id is None:
             return Table(
                 found.at.identifier, metadata, found.at.location, io, self.source.catalog, config
@@ -201,14 +202,25 @@ class Tables:
             loaded=loaded,
         )
 
-    def _for_table(self, document: Mapping[str, Any]) -> Any:
-        if self._kms is None:
+    def _for_table(self, loaded: Loaded) -> CachedKms:
+        if self._kms is not None:
+            return self._kms.for_table(str(loaded.document.get("table-uuid")))
+        if loaded.was_encrypted:
             raise ConfigurationError(
-                f"Table {document.get('location')} is encrypted, and open_table was given no KMS",
+                f"Table {loaded.table} is encrypted, and no KMS was given to open_table",
                 "open_table(..., kms=...), or the property encryption.kms-type; docs/python.md has examples.",
             )
-        bound = getattr(self._kms, "for_table", None)
-        return bound(str(document.get("table-uuid"))) if bound else self._kms
+        return CachedKms(_NoKms())
+
+
+class _NoKms:
+    """Of tables without keys."""
+
+    def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
+        raise NotImplementedError
+
+    def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+        raise NotImplementedError
 
 
 def _text(found: Found) -> bytes:

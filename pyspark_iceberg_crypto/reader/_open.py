@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
 
-    from pyspark_iceberg_crypto.kms._client import KeyManagementClient
+    from pyspark_iceberg_crypto.kms import KeyManagementClient
 
 SUPPORTED = "0.12"
 
@@ -32,8 +32,8 @@ def open_table(
     allows; each file is decrypted and authenticated as it is read. Writing is refused.
 
     Args:
-        catalog: a catalog of PyIceberg (REST, SQL, Hive, Glue); or a path: of a Hadoop warehouse, with an identifier; or
-            of a table's folder or metadata file, without.
+        catalog: a catalog of PyIceberg (REST, SQL, Hive, Glue); or a path: of a Hadoop warehouse, with an
+            identifier; or of a table's folder or metadata file, without.
         identifier: the table's name, such as ``db.t``.
         kms: what unwraps the table's keys: a KMS of this package, or any object with
             ``unwrap_key(wrapped_key: bytes, wrapping_key_id: str) -> bytes``. Left out: the properties

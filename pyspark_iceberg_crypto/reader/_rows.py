@@ -231,15 +231,11 @@ class _Equality:
         if not self._deleted or not len(batch):
             return batch
         count = len(self._deleted[0])
-        codes = None
+        codes = pa.repeat(pa.scalar(0, pa.int64()), count + len(batch))
         for deleted, values in zip(self._deleted, self._values(batch, schema, file), strict=True):
             both = pa.chunked_array([*deleted.chunks, values.cast(deleted.type)])
-            encoded = _codes(both.combine_chunks())
-            if codes is not None:
-                many = pa.scalar(len(encoded) + 1, pa.int64())
-                encoded = _codes(pc.add(pc.multiply(codes, many), encoded))
-            codes = encoded
-        assert codes is not None
+            many = pa.scalar(len(codes) + 1, pa.int64())
+            codes = _codes(pc.add(pc.multiply(codes, many), _codes(both.combine_chunks())))
         gone = pc.is_in(codes.slice(count), value_set=codes.slice(0, count))
         return batch.filter(pc.invert(gone))
 

@@ -1,0 +1,270 @@
+"""Tables of each kind of catalog: what vouches for their metadata there, and how it is read."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from doubles.rest_catalog import RestCatalogDouble
+from harness.encrypted_tables import Writer
+from moto import mock_aws
+from pyiceberg.catalog.glue import GlueCatalog
+from pyiceberg.catalog.hive import HiveCatalog
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import LongType, NestedField
+from sqlalchemy import text
+
+from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto.reader import _load, open_table
+
+SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
+
+
+def table(folder: Path, **options: Any) -> Writer:
+    writer = Writer(folder, SCHEMA, **options)
+    writer.append([{"id": 1}, {"id": 2}])
+    return writer
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.scan().to_arrow()["id"].to_pylist())
+
+
+# ---- SQL
+
+
+@pytest.fixture
+def sql(tmp_path: Path) -> SqlCatalog:
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    return catalog
+
+
+def test_sql(sql: SqlCatalog, tmp_path: Path) -> None:
+    writer = table(tmp_path / "t")
+    sql.register_table("db.t", writer.location)
+    opened = open_table(sql, "db.t", kms=writer.kms)
+    assert ids(opened) == [1, 2]
+    assert opened.name() == ("db", "t")
+    old = writer.location
+    writer.append([{"id": 3}])
+    with sql.engine.begin() as connection:
+        connection.execute(
+            text("UPDATE iceberg_tables SET metadata_location = :new"), {"new": writer.location}
+        )
+    assert ids(opened) == [1, 2]
+    assert ids(opened.refresh()) == [1, 2, 3]
+    writer.metadata.write_bytes(writer.metadata.read_bytes().replace(b"main", b"mine"))
+    with pytest.raises(errors.TamperedError, match=f"Table lake.db.t: .*MAC.*{writer.location}"):
+        opened.refresh()
+    assert old != writer.location
+    assert ids(opened) == [1, 2, 3]  # as it was loaded
+
+
+def test_the_metadata_file_is_read_once(
+    sql: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = table(tmp_path / "t")
+    sql.register_table("db.t", writer.location)
+    read: list[str] = []
+    stock = _load.Source._read
+    monkeypatch.setattr(
+        _load.Source, "_read", lambda self, *given: read.append(given[1]) or stock(self, *given)
+    )
+    monkeypatch.setattr("pyiceberg.serializers.FromInputFile.table_metadata", None)
+    open_table(sql, "db.t", kms=writer.kms)
+    assert read == [writer.location]
+
+
+def test_a_table_that_is_not_there(sql: SqlCatalog, tmp_path: Path) -> None:
+    with pytest.raises(
+        errors.TableNotFoundError, match="There is no table db.none in catalog lake"
+    ):
+        open_table(sql, "db.none")
+    with pytest.raises(errors.TableNotFoundError, match="There is no table in"):
+        open_table(tmp_path, "db.none")
+    with pytest.raises(errors.ConfigurationError, match="needs a table's name"):
+        open_table(sql)
+
+
+def test_a_catalogs_own_properties_count(tmp_path: Path) -> None:
+    writer = table(tmp_path / "t")
+    strict = {"encryption.allowed-key-ids": "other", "uri": "sqlite://"}
+    catalog = InMemoryCatalog("lake", **strict)
+    catalog.create_namespace("db")
+    catalog.register_table("db.t", writer.location)
+    with pytest.raises(errors.AccessDeniedError, match="allows only other"):
+        open_table(catalog, "db.t", kms=writer.kms)
+    allowed = {"encryption.allowed-key-ids": "k1"}
+    assert ids(open_table(catalog, "db.t", kms=writer.kms, properties=allowed)) == [1, 2]
+    catalog.drop_table("db.t")
+    plain = table(tmp_path / "plain", key_id=None)
+    catalog.register_table("db.t", plain.location)
+    assert type(open_table(catalog, "db.t")) is Table
+
+
+# ---- REST
+
+
+@pytest.fixture
+def server() -> Iterator[RestCatalogDouble]:
+    with RestCatalogDouble().running() as running:
+        yield running
+
+
+def test_rest_has_keys_from_the_servers_answer_alone(
+    server: RestCatalogDouble, tmp_path: Path
+) -> None:
+    writer = table(tmp_path / "t", signed=False)
+    server.tables["db.t"] = (writer.location, writer.document)
+    writer.metadata.write_text("{}")  # what the storage says does not count
+    catalog = RestCatalog("lake", uri=server.uri)
+    opened = open_table(catalog, "db.t", kms=writer.kms)
+    assert ids(opened) == [1, 2]
+    assert opened.catalog is catalog
+    assert ids(opened.refresh()) == [1, 2]
+    del server.tables["db.t"]
+    with pytest.raises(errors.TableNotFoundError):
+        opened.refresh()
+
+
+def test_rest_refuses_a_table_whose_key_id_is_gone(
+    server: RestCatalogDouble, tmp_path: Path
+) -> None:
+    writer = table(tmp_path / "t", signed=False)
+    del writer.document["properties"]["encryption.key-id"]
+    server.tables["db.t"] = (writer.location, writer.document)
+    with pytest.raises(errors.TamperedError, match="encryption.key-id is gone"):
+        open_table(RestCatalog("lake", uri=server.uri), "db.t", kms=writer.kms)
+
+
+def test_rest_refuses_a_server_that_drops_keys(server: RestCatalogDouble, tmp_path: Path) -> None:
+    writer = table(tmp_path / "t", signed=False)
+    writer.document["encryption-keys"] = []
+    server.tables["db.t"] = (writer.location, writer.document)
+    opened = open_table(RestCatalog("lake", uri=server.uri), "db.t", kms=writer.kms)
+    with pytest.raises(errors.TamperedError, match=f"Table lake.db.t: .*{writer.list.as_uri()}"):
+        opened.scan().to_arrow()
+
+
+def test_rest_plans_here_and_not_on_the_server(server: RestCatalogDouble, tmp_path: Path) -> None:
+    writer = table(tmp_path / "t", signed=False)
+    server.tables["db.t"] = (writer.location, writer.document)
+    server.endpoints = [
+        "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+        "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
+    ]
+    catalog = RestCatalog("lake", uri=server.uri, **{"scan-planning-mode": "server"})
+    assert catalog.supports_server_side_planning()
+    assert ids(open_table(catalog, "db.t", kms=writer.kms)) == [1, 2]
+    assert not [path for path in server.asked if path.endswith("/plan")]
+
+
+# ---- Hive
+
+
+class Metastore:
+    """The one call of a Hive metastore that a load makes."""
+
+    def __init__(self) -> None:
+        self.tables: list[SimpleNamespace] = []
+
+    def get_table(self, dbname: str, tbl_name: str) -> SimpleNamespace:
+        return self.tables.pop(0) if len(self.tables) > 1 else self.tables[0]
+
+
+def hive() -> tuple[HiveCatalog, Metastore]:
+    catalog, metastore = HiveCatalog.__new__(HiveCatalog), Metastore()
+    catalog.name, catalog.properties = "lake", {}
+    catalog._client = nullcontext(metastore)
+    return catalog, metastore
+
+
+def entry(writer: Writer, **changes: str) -> SimpleNamespace:
+    """As Iceberg's Java keeps it: the hash is of compact JSON."""
+    compact = json.dumps(json.loads(writer.metadata.read_text()), separators=(",", ":"))
+    digest = hashlib.sha256(compact.encode()).digest()
+    parameters = {
+        "table_type": "ICEBERG",
+        "metadata_location": writer.location,
+        "encryption.key-id": "k1",
+        "encryption.data-key-length": "16",
+        "metadata_hash": base64.b64encode(digest).decode(),
+    }
+    return SimpleNamespace(dbName="db", tableName="t", parameters=parameters | changes)
+
+
+def test_hive_by_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = table(tmp_path / "t", signed=False)
+    catalog, metastore = hive()
+    metastore.tables = [entry(writer)]
+    assert ids(open_table(catalog, "db.t", kms=writer.kms)) == [1, 2]
+    old = entry(writer)
+    writer.append([{"id": 3}])
+    mixed = entry(writer, metadata_hash=old.parameters["metadata_hash"])
+    metastore.tables = [mixed, mixed, entry(writer)]  # name and hash of two commits
+    assert ids(open_table(catalog, "db.t", kms=writer.kms)) == [1, 2, 3]
+    metastore.tables = [mixed]
+    monkeypatch.setattr(_load, "_LOOK_AGAIN_S", (0.001, 0.001))
+    with pytest.raises(errors.TamperedError, match=r"Table lake.db.t: .*its hash differs"):
+        open_table(catalog, "db.t", kms=writer.kms)
+    metastore.tables = [entry(writer, **{"encryption.key-id": "k2"})]
+    with pytest.raises(errors.TamperedError, match="encryption.key-id=k1, and the Hive metastore"):
+        open_table(catalog, "db.t", kms=writer.kms)
+
+
+def test_hive_has_tables_of_other_formats(tmp_path: Path) -> None:
+    catalog, metastore = hive()
+    metastore.tables = [SimpleNamespace(parameters={"table_type": "EXTERNAL_TABLE"})]
+    with pytest.raises(errors.TableNotFoundError):
+        open_table(catalog, "db.t")
+
+
+# ---- Glue
+
+
+def test_glue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    writer = table(tmp_path / "t")
+    with mock_aws():
+        client = boto3.client("glue", region_name="eu-west-1")
+        client.create_database(DatabaseInput={"Name": "db"})
+        parameters = {"table_type": "ICEBERG", "metadata_location": writer.location}
+        client.create_table(DatabaseName="db", TableInput={"Name": "t", "Parameters": parameters})
+        catalog = GlueCatalog("lake", client=client)
+        assert ids(open_table(catalog, "db.t", kms=writer.kms)) == [1, 2]
+        writer.metadata.write_bytes(writer.metadata.read_bytes().replace(b"main", b"mine"))
+        with pytest.raises(errors.TamperedError, match="its MAC does not match"):
+            open_table(catalog, "db.t", kms=writer.kms)
+
+
+# ---- others
+
+
+def test_a_catalog_of_another_kind(tmp_path: Path) -> None:
+    """Nothing vouches for it; what it loads is read, and checked as far as it can be."""
+    writer = table(tmp_path / "t", signed=False)
+
+    class Other(InMemoryCatalog):
+        pass
+
+    catalog = Other("lake", uri="sqlite://")
+    catalog.create_namespace("db")
+    catalog.register_table("db.t", writer.location)
+    with pytest.raises(errors.TamperedError, match="it has no encryption.metadata-mac"):
+        open_table(catalog, "db.t", kms=writer.kms)  # a subclass of one that is known
+    unknown = type("Unknown", (), dict(vars(Other)))
+    assert _load._pyiceberg.trust(unknown()).name == "NOTHING"

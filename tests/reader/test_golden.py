@@ -1,0 +1,94 @@
+"""Tables that this project's Java wrote, read in each of their states; and a file that iceberg-rust wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+from pyiceberg.table import Table
+
+from pyspark_iceberg_crypto.kms import Keystore
+from pyspark_iceberg_crypto.reader import _ags1, open_table
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+
+
+class Unpacked(PyArrowFileIO):
+    """Finds the files of a golden table, whose locations are below `viewfs://`, where the test unpacked them."""
+
+    def new_input(self, location: str) -> PyArrowFile:
+        said, folder = self.properties["golden.said"], self.properties["golden.folder"]
+        return super().new_input(location.replace(said, folder))
+
+
+def golden(folder: Path, build: str, kind: str) -> tuple[Callable[[], Table], Path]:
+    """What opens a golden table, and where its files are."""
+    zipfile.ZipFile(VECTORS / f"tables-{build}.zip").extractall(folder)
+    for name in ("keys.p12", "keys.password"):
+        (folder / name).write_bytes((VECTORS / name).read_bytes())
+        (folder / name).chmod(0o600)
+    kms = Keystore(path=str(folder / "keys.p12"), password_file=str(folder / "keys.password"))
+    properties = {
+        "py-io-impl": f"{__name__}.Unpacked",
+        "golden.said": f"viewfs://golden-{build}/tables",
+        "golden.folder": str(folder / "tables"),
+    }
+    if kind == "hadoop":
+        warehouse = f"viewfs://golden-{build}/tables/hadoop"
+        return lambda: open_table(warehouse, "db.t", kms=kms, properties=properties), folder
+    uri = f"sqlite:///{folder}/jdbc.db"
+    catalog = SqlCatalog(f"golden_{build}_jdbc", uri=uri, **properties)
+    return lambda: open_table(catalog, "db.t", kms=kms), folder
+
+
+@pytest.mark.parametrize("build", ["c6b240d", "f0aa7ec"])
+@pytest.mark.parametrize("kind", ["hadoop", "jdbc"])
+def test_each_state_of_a_golden_table(tmp_path: Path, build: str, kind: str) -> None:
+    opened, folder = golden(tmp_path, build, kind)
+    table, answers = opened(), json.loads((folder / "answers.json").read_text())[kind]
+
+    def rows(scan: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = scan.to_arrow().sort_by("id").to_pylist()
+        assert scan.count() == len(found)
+        return found
+
+    assert rows(table.scan()) == answers["rows"]
+    for name in ("first", "work"):
+        assert rows(table.scan().use_ref(name)) == answers[name]
+    for snapshot, expected in answers["snapshots"].items():
+        assert rows(table.scan(snapshot_id=int(snapshot))) == expected
+    filtered = [one for one in answers["rows"] if one["part"] == "q" and one["id"] > 3]
+    assert rows(table.scan("part = 'q' and id > 3")) == filtered
+    assert len(table.inspect.entries()) > len(table.inspect.files()) > 0
+
+
+def test_a_manifest_list_of_iceberg_rust() -> None:
+    key = KeyMetadata(
+        bytes.fromhex("5bb3b37709a50a8ea8b7165034f77a77"),
+        bytes.fromhex("f726dcbf98e79dcedf353a0904104294"),
+        None,
+    )
+    with (VECTORS / "iceberg-rust-manifest-list.avro").open("rb") as stored:
+        length = len(stored.read())
+        stream = _ags1.DecryptedStream(stored, key, ExpectedFile("t", "list", length))
+        digest = hashlib.sha256(stream.read()).hexdigest()
+    assert digest == "0e5275412c60ba163e9510f2c3faad8411f9472bfe429de9827255ae7539cfab"
+
+
+@pytest.mark.parametrize("path", sorted((VECTORS / "made_rust").glob("*.ags1")), ids=str)
+def test_streams_of_iceberg_rust(path: Path) -> None:
+    bits, size = (int(part) for part in path.stem[1:].split("_"))
+    key = KeyMetadata(bytes(range(bits)), bytes(range(0xA0, 0xB0)), None)
+    file = ExpectedFile("t", str(path), path.stat().st_size)
+    with path.open("rb") as stored:
+        plaintext = _ags1.DecryptedStream(stored, key, file).read()
+    assert plaintext == bytes((i * 31 + (i >> 11)) & 255 for i in range(size))
