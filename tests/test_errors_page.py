@@ -78,6 +78,7 @@ WORDS_ELSEWHERE = {
     ("TableEncryption.java", """String.format("%s is '%s'",name,value)"""): "a setting for tests",
     ("TableReencryption.java", "e.getMessage()"): "Iceberg's own words on an option",
     ("VaultHttp.java", 'String.format("%s %s %s",config,what,told(answer))'): MADE,
+    ("_one.py", "f'{location}: {words}'"): "FileKind: 'it is not encrypted: it starts with ...'",
     ("_session.py", "first_line(error)"): "an error of Spark or Java that doctor reports",
     ("_session.py", "problem"): "the same",
     (

@@ -54,7 +54,8 @@ def client(path: str) -> CachedKms:
 @pytest.fixture(autouse=True)
 def opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(properties: Mapping[str, str]) -> CachedKms:
-        return client(properties["encryption.kms.keystore.path"])
+        path = properties.get("encryption.kms.keystore.path")
+        return from_properties(properties) if path is None else client(path)
 
     monkeypatch.setattr(_opened, "from_properties", made)
 
@@ -211,7 +212,7 @@ def test_signatures_by_functions(golden: Golden, tmp_path: Path) -> None:
     with pytest.raises(AccessDeniedError, match="allows only other"):
         check_report(file, kms=golden.client, properties=denied)
     assert check_report(file, "k1", kms=golden.client, properties=denied).ok, "it is named"
-    with pytest.raises(ConfigurationError, match="No KMS is named"):
+    with pytest.raises(ConfigurationError, match="KMS is configured"):
         check_report(file)
     told = json.loads(signed.to_json())
     told["signature"]["algorithm"] = "HMAC-SHA-512"

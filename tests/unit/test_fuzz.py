@@ -115,7 +115,9 @@ def version_names(text: str) -> object:
 
 
 def report(text: str) -> object:
-    return kept_reports._report(kept_reports._parsed(text, "report.json"), "report.json", VerifyReport)
+    return kept_reports._report(
+        kept_reports._parsed(text, "report.json"), "report.json", VerifyReport
+    )
 
 
 REPORT = VerifyReport.of(evidence_json())

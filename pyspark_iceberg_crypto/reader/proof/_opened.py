@@ -11,7 +11,6 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.kms import CachedKms, from_properties
 from pyspark_iceberg_crypto.reader import _pyiceberg
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
@@ -55,13 +54,7 @@ class Source:
         Raises:
             ConfigurationError: nothing says which KMS it is.
         """
-        client = self.client()
-        if client is None:
-            raise ConfigurationError(
-                "No KMS is named",
-                "give kms=..., or the property encryption.kms-type of the catalog",
-            )
-        return client
+        return self.client() or from_properties(self.all_properties())
 
 
 def opened(source: Source) -> Subject:
