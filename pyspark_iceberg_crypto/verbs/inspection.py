@@ -44,7 +44,8 @@ class FileInspection(_terminal.Shown):
     Attributes:
         path: the file.
         length: its length in bytes.
-        magic: what its first bytes say: PARE, AGS1 (encrypted), PAR1, AVRO, PUFFIN, ORC, JSON, EMPTY, OTHER.
+        magic: what its first bytes say: PARE, AGS1 (encrypted), PAR1, AVRO, PUFFIN, ORC, JSON, EMPTY,
+            LATER (encrypted, in a later version), OTHER.
         format: that, in words.
         encrypted: whether that is an encrypted format.
         block_size: AGS1: plaintext bytes in a block.

@@ -87,6 +87,9 @@ def test_an_encrypted_parquet_file(pare: Path) -> None:
         (b"\x0b{", "OTHER"),
         (b" " * 64 + b"{", "OTHER"),
         (b"PAR", "OTHER"),
+        (b"AGS2", "LATER"),
+        (b"PARX" + bytes(60), "LATER"),
+        (b"PAR0", "OTHER"),
     ],
     ids=str,
 )

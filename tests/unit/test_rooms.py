@@ -12,7 +12,7 @@ EXPORTED = {a.name: n for n in TOP if isinstance(n, ast.ImportFrom) and n.level 
 # From the bottom up: a room, or a module beside them, uses those before it, and none after it.
 ROOMS = [
     *("errors", "_names", "local", "schemas", "jvm", "__init__", "kms", "columns", "reports"),
-    *("evidence", "verbs", "settings", "session", "doctor", "demo", "cli"),
+    *("evidence", "verbs", "reader", "settings", "session", "doctor", "demo", "cli"),
 ]
 ROOM_OF = {path: path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")}
 

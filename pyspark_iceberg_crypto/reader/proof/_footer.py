@@ -191,7 +191,7 @@ def _file_aad(crypto: dict[str, Any], key: KeyMetadata) -> bytes:
             if prefix
             else "it says that it has an AAD prefix; its key metadata has none"
         )
-    return prefix + settings.get("aad_file_unique", b"")
+    return prefix + bytes(settings.get("aad_file_unique", b""))
 
 
 def _parts(chunk: dict[str, Any], row_group: int, ordinal: int) -> list[Part]:

@@ -130,7 +130,7 @@ class _Walk:
         aad = self._aad(types[0], place, page)
         content = self._opened(header_name, position, header_length, aad)
         header = _footer.parsed(header_name, content, _PAGE_HEADER)
-        start, length = position + header_length, header["compressed_page_size"]
+        start, length = position + header_length, int(header["compressed_page_size"])
         kind = _PAGE_TYPES.get(header["type"])
         if kind is None:
             raise unknown(f"{header_name} does not parse: it has no type")
