@@ -1,8 +1,10 @@
 """The golden tables of tests/vectors, unpacked, as a verification takes them: without a catalog."""
 
+import functools
 import json
 import shutil
 import sqlite3
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 from pyiceberg.io import InputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from pyspark_iceberg_crypto.kms import from_properties
+from pyspark_iceberg_crypto.kms import CachedKms, from_properties
 from pyspark_iceberg_crypto.reader import _checks, _document
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
 from pyspark_iceberg_crypto.reader._keys import TableKeys
@@ -22,6 +24,25 @@ from pyspark_iceberg_crypto.reader.proof._verify import Options, verify
 VECTORS = Path(__file__).parents[1] / "vectors"
 BUILDS = sorted(path.stem.removeprefix("tables-") for path in VECTORS.glob("tables-*.zip"))
 KINDS = ("hadoop", "jdbc")
+
+
+@functools.cache
+def shared_client() -> CachedKms:
+    """The KMS of all golden tables, opened once: a keystore takes a second to open, on purpose."""
+    folder = Path(tempfile.mkdtemp(prefix="golden-keys-"))
+    return from_properties(keystore(folder))
+
+
+def keystore(folder: Path) -> dict[str, str]:
+    """Copy the golden tables' keystore, their owner's alone; return the properties of a catalog with it."""
+    for name in ("keys.p12", "keys.password"):
+        shutil.copyfile(VECTORS / name, folder / name)
+        (folder / name).chmod(0o600)
+    return {
+        "encryption.kms-type": "keystore",
+        "encryption.kms.keystore.path": str(folder / "keys.p12"),
+        "encryption.kms.keystore.password-file": str(folder / "keys.password"),
+    }
 
 
 @dataclass(frozen=True)
@@ -63,19 +84,11 @@ class Golden:
     @classmethod
     def unpacked(cls, build: str, kind: str, folder: Path) -> "Golden":
         shutil.unpack_archive(VECTORS / f"tables-{build}.zip", folder)
-        for name in ("keys.p12", "keys.password"):
-            shutil.copyfile(VECTORS / name, folder / name)
-            (folder / name).chmod(0o600)
         return cls(folder, kind, build)
 
     def __post_init__(self) -> None:
-        self.properties = {
-            "encryption.kms-type": "keystore",
-            "encryption.kms.keystore.path": str(self.folder / "keys.p12"),
-            "encryption.kms.keystore.password-file": str(self.folder / "keys.password"),
-            **self.properties,
-        }
-        self.client = from_properties(self.properties)
+        self.properties = {**keystore(self.folder), **self.properties}
+        self.client = shared_client()
 
     def new_input(self, location: str) -> Stored:
         return Stored(self.local(location), location)

@@ -1,6 +1,5 @@
 """`verify`, `inspect` and `report check` in Python alone: the functions, and the command line without Spark."""
 
-import functools
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -32,30 +31,17 @@ from pyspark_iceberg_crypto.reader import (
 )
 from pyspark_iceberg_crypto.reader.proof import _opened
 from pyspark_iceberg_crypto.verbs.inspection import FileKey
-from reader.golden import BUILDS, KINDS, Golden
+from reader.golden import BUILDS, KINDS, Golden, shared_client
 from reader.parquet_files import KEY, PREFIX, parquet
 
 Command = Callable[..., Result]
-
-
-@functools.cache
-def client(path: str) -> CachedKms:
-    """A keystore is opened once: that takes a second, on purpose."""
-    folder = Path(path).parent
-    return from_properties(
-        {
-            "encryption.kms-type": "keystore",
-            "encryption.kms.keystore.path": path,
-            "encryption.kms.keystore.password-file": str(folder / "keys.password"),
-        }
-    )
 
 
 @pytest.fixture(autouse=True)
 def opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(properties: Mapping[str, str]) -> CachedKms:
         path = properties.get("encryption.kms.keystore.path")
-        return from_properties(properties) if path is None else client(path)
+        return from_properties(properties) if path is None else shared_client()
 
     monkeypatch.setattr(_opened, "from_properties", made)
 

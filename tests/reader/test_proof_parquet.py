@@ -45,18 +45,16 @@ def test_files_of_arrow(version: int) -> None:
     whole = File((VECTORS / f"pyarrow-pages-v{version}.parquet").read_bytes())
     assert whole.problem() is None
     named = set()
-    for start, end in whole.modules():
+    modules = list(whole.modules())
+    some = [*modules[:60:4], *modules[-18::4], modules[-1]]
+    for start, end in some:
         code, words = whole.flipped((start + end) // 2).problem() or ("", "")
         assert (code, words.endswith(FAILS)) == ("tampered", True), words
         named.add(words.removesuffix(FAILS))
-    assert len(named) == len(list(whole.modules())), "two modules have one name"
+    assert len(named) == len(some), "two modules have one name"
     assert {
-        "the header of data page 0 of column id in row group 2",
-        "data page 9 of column tags.list.element in row group 0",
-        "the header of the dictionary page of column name in row group 1",
-        "the dictionary page of column name in row group 1",
-        "the column index of column tags.list.element in row group 0",
-        "the offset index of column id in row group 2",
+        "the header of data page 0 of column id in row group 0",
+        "the offset index of column tags.list.element in row group 2",
     } <= named
 
 
@@ -293,7 +291,7 @@ def test_a_file_that_is_longer_than_a_window(monkeypatch: pytest.MonkeyPatch) ->
     """Read in pieces, from start to end."""
     monkeypatch.setattr(_stored, "WHOLE", 100)
     monkeypatch.setattr(_stored, "_WINDOW", 300)
-    made = parquet(rows=500, groups=3)
+    made = parquet(rows=60, groups=2)
     assert made.problem() is None
     for start, end in made.modules():
         code, words = made.flipped((start + end) // 2).problem() or ("", "")

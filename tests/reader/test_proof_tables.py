@@ -146,7 +146,8 @@ def test_attacks(tables: Tables, form: str, kind: str) -> None:
     path, finds = golden.local(target.path), sources(tables, kind, form)
     before, rng = path.read_bytes(), random.Random(f"20261127-{form}-{kind}")
     subject, done = golden.subject(), 0
-    for attack, make in ATTACKS.items():
+    every = list(ATTACKS.items())
+    for attack, make in every if kind == "data" else every[len(kind) % 2 :: 2]:
         after = make(before, finds, rng)
         if after is None or after == before:
             continue
@@ -157,7 +158,7 @@ def test_attacks(tables: Tables, form: str, kind: str) -> None:
         assert [file.path for file in wrong(report)] == [target.path], attack
         assert wrong(report)[0].code in expected, f"{attack}: {wrong(report)}"
         assert (report.ok, report.exit_code) == (False, 2 if report.unchecked_count else 1)
-    assert done > 12
+    assert done > (12 if kind == "data" else 6)
     assert golden.verify("deep").ok, "the file that was put back is wrong"
 
 
