@@ -80,7 +80,8 @@ def cat(
                 f"{table} cannot be read so: {error}",
                 "check --where, --columns, --snapshot-id and --branch",
             ) from error
-        _print(scan.to_arrow(), output)
+        rows = scan.to_arrow()
+        _print(rows.select(names) if {*names} <= {*rows.column_names} else rows, output)
 
 
 def _opened(

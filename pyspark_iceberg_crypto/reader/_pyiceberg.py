@@ -116,9 +116,9 @@ def trust(catalog: Catalog) -> Trust:
 
 def pointer(catalog: Catalog, identifier: str | tuple[str, ...]) -> Pointer:
     """Ask a catalog where a table's metadata is, and a REST server what it is. No metadata file is read by that."""
-    asked = copy.copy(catalog)
+    asked: Any = copy.copy(catalog)
     answers: list[str] = []
-    if hasattr(asked, "_session"):
+    if trust(catalog) is Trust.SERVER:
         asked._session = session = copy.copy(asked._session)
         session.hooks = {**session.hooks, "response": [*session.hooks.get("response", ())]}
         session.hooks["response"].append(lambda response, **_: answers.append(response.text))
@@ -170,8 +170,8 @@ def with_snapshots(
 ) -> TableMetadata:
     """Return metadata whose snapshots are of a class that keeps their key ids."""
     by_id = {one["snapshot-id"]: one.get("key-id") for one in document.get("snapshots") or []}
-    kept: list[Snapshot] = [
-        kind.model_validate({**one.model_dump(by_alias=True), "key-id": by_id.get(one.snapshot_id)})
+    kept = [
+        kind.model_construct(**dict(one), key_id=by_id.get(one.snapshot_id))
         for one in parsed.snapshots
     ]
     return parsed.model_copy(update={"snapshots": kept})

@@ -164,7 +164,8 @@ class _Deletes:
         self.positions: dict[str, list[pa.ChunkedArray]] = defaultdict(list)
         self._equality: dict[str, _Equality] = {}
         wanted = {task.file.file_path for task in tasks}
-        by_equality, by_position = [], []
+        by_equality: list[DataFile] = []
+        by_position: list[DataFile] = []
         for file in {file for task in tasks for file in task.delete_files}:
             of_equality = file.content == DataFileContent.EQUALITY_DELETES
             (by_equality if of_equality else by_position).append(file)

@@ -11,8 +11,8 @@ TOP = ast.walk(ast.parse((PACKAGE / "__init__.py").read_text()))
 EXPORTED = {a.name: n for n in TOP if isinstance(n, ast.ImportFrom) and n.level for a in n.names}
 # From the bottom up: a room, or a module beside them, uses those before it, and none after it.
 ROOMS = [
-    *("errors", "_names", "local", "schemas", "jvm", "__init__", "kms", "columns", "reports"),
-    *("evidence", "verbs", "settings", "session", "doctor", "demo", "cli"),
+    *("errors", "_names", "local", "schemas", "jvm", "__init__", "kms", "reader", "columns"),
+    *("reports", "evidence", "verbs", "settings", "session", "doctor", "demo", "cli"),
 ]
 ROOM_OF = {path: path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")}
 
