@@ -201,13 +201,13 @@ class Kms(ABC):
         """Whether these settings bind wrapped keys to their table's UUID."""
         return False
 
+    @abstractmethod
     def _open(self, call_seconds: float) -> _client.MasterKeys:
         """Prepare the way to the master keys; the first call logs in.
 
         Args:
             call_seconds: how long one request may take.
         """
-        raise NotImplementedError
 
     @cached_property
     def _kms_client(self) -> _client.KmsClient:

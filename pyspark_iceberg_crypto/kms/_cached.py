@@ -215,7 +215,8 @@ class CachedKms:
         if not isinstance(client, KeyManagementClient) or isinstance(client, type):
             raise ConfigurationError(
                 f"kms must be a KMS such as Keystore(...), not {type(client).__name__}",
-                "or an object of yours with wrap_key(key, wrapping_key_id) and unwrap_key(wrapped_key, wrapping_key_id)",
+                "or an object of yours with wrap_key(key, wrapping_key_id) and "
+                "unwrap_key(wrapped_key, wrapping_key_id)",
             )
         self._client = client.for_table(None) if isinstance(client, Kms) else client
         self._ttl_ms = ttl_ms
@@ -271,7 +272,7 @@ class CachedKms:
         return bound
 
     def authenticates_wrapping(self, wrapping_key_id: str) -> bool:
-        """Return whether only users of a master key can wrap what this unwraps: what the client or else the user says."""
+        """Return whether only users of a master key can wrap what this unwraps: as the client or else the user says."""
         says = getattr(self._client, "authenticates_wrapping", None)
         return self._authenticated_wrapping if says is None else bool(says(wrapping_key_id))
 
