@@ -363,13 +363,15 @@ class CachedKms:
                 f"{self}, for key '{key_id}': a credential is not a valid header value",
                 "look for a line break in the environment variable or the file that holds the credential",
             )
-        problem = f"{self} could not {what} with key '{key_id}': {type(error).__name__}: {error}"
+        said = f"{type(error).__name__}: {error}"
         if any(isinstance(cause, OSError) for cause in _causes(error)):
             return KmsUnavailableError(
-                problem, "check that the KMS runs and can be reached from this host"
+                f"{self} could not {what} with key '{key_id}': {said}",
+                "check that the KMS runs and can be reached from this host",
             )
         return IcebergCryptoError(
-            problem, "check that the key exists and is enabled, and that this login may use it"
+            f"{self} could not {what} with key '{key_id}': {said}",
+            "check that the key exists and is enabled, and that this login may use it",
         )
 
 

@@ -9,6 +9,8 @@ from servers.softhsm import find_library
 
 from pyspark_iceberg_crypto.kms.pkcs11 import _keys
 
+_READ: list[str] = []
+
 
 def in_python(environment: Mapping[str, str], patch: pytest.MonkeyPatch) -> None:
     """Takes the variables that the clients of some KMSs need, and lets go of the tokens of other tests.
@@ -26,13 +28,9 @@ def in_python(environment: Mapping[str, str], patch: pytest.MonkeyPatch) -> None
         "_is_regional_access_boundary_lookup_required",
         lambda credentials: False,
     )
-    if "SOFTHSM2_CONF" in environment:
-        forget_tokens()
-
-
-def forget_tokens() -> None:
-    """Has SoftHSM read its configuration again, which a process does once."""
-    for token in _keys._Token._all.values():
-        token._session = None
-    _keys._Token._all.clear()
-    pkcs11.lib(str(find_library())).reinitialize()
+    configuration = environment.get("SOFTHSM2_CONF")
+    if configuration and configuration not in _READ[-1:]:
+        _keys._Token._all.clear()
+        # SoftHSM reads its configuration once in a process, unless it begins again.
+        pkcs11.lib(str(find_library())).reinitialize()
+        _READ.append(configuration)

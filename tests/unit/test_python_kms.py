@@ -447,7 +447,7 @@ def test_a_file_that_others_may_read_or_that_is_not_there(
     with pytest.raises(ConfigurationError, match="is open to others"):
         copy.wrap_key(KEK, "k1")
     Path(copy.path).unlink()
-    with pytest.raises(ConfigurationError, match="does not exist"):
+    with pytest.raises(ConfigurationError, match="there is no keystore"):
         copy.wrap_key(KEK, "k1")
 
 

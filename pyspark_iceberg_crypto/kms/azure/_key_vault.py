@@ -70,6 +70,7 @@ class AzureKeyVault(Kms):
         "How many versions of a key are tried for a wrapped key without a version, the current one first.",
         read=_count,
         implied=str(VERSIONS_TO_TRY),
+        compared=False,
     )
     token_scope: str | None = setting(
         "What access tokens are for, such as https://vault.azure.net/.default; only needed "

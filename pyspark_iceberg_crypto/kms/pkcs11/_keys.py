@@ -44,7 +44,7 @@ ERRORS = ErrorTable(
             f"{_E}PinIncorrect {_E}PinInvalid {_E}PinLenRange",
             LoginFailedError,
             "check the pin; this process does not try it again: a token locks itself after a few wrong ones",
-            "{what}: login refused, the pin is wrong",
+            "{what}: login refused, the pin is wrong ({code})",
         ),
         Rule(
             f"{_E}PinExpired",
@@ -68,19 +68,16 @@ ERRORS = ErrorTable(
             f"{_E}KeyTypeInconsistent {_E}FunctionRejected",
             KeyDisabledError,
             "the key's attributes forbid it: CKA_ENCRYPT and CKA_DECRYPT must be true",
-            "{what}: {said}",
         ),
         Rule(
             f"{_E}MechanismInvalid {_E}MechanismParamInvalid {_E}ArgumentsBad {_E}FunctionNotSupported",
             NotSupportedError,
             "the token must support AES-GCM (CKM_AES_GCM) with a nonce that the caller gives",
-            "{what}: {said}",
         ),
         Rule(
             f"{_E}PKCS11Error",
             KmsUnavailableError,
             "check that the HSM is up and reachable; the log of its library says more",
-            "{what}: {said}",
         ),
         Rule(
             "RuntimeError OSError",
@@ -316,7 +313,8 @@ class _Token:
         known = self._hash(pin)
         if known in self._refused:
             raise LoginFailedError(
-                f"{self._place}: login refused, the pin in {source.env or source.file} is still the wrong one",
+                f"{self._place} could not log in: login refused, the pin in {source.env or source.file} is still the "
+                "wrong one",
                 "put the right pin there. It is not tried again as it is: a token locks itself after a few wrong ones",
             )
         if self._session is not None:
@@ -346,21 +344,27 @@ class _Token:
     def _find(self, pkcs11: Any) -> Any:
         tokens = {}
         for slot in pkcs11.lib(self._place.library).get_slots(token_present=True):
-            if self._place.slot in (None, slot.slot_id):
-                tokens[slot.slot_id] = slot.get_token()
+            tokens[slot.slot_id] = slot.get_token()
         labels = {slot: str(token.label).rstrip() for slot, token in tokens.items()}
-        if self._place.label is None:
-            found = list(tokens.values())
-        else:
-            found = [tokens[slot] for slot, label in labels.items() if label == self._place.label]
+        place = self._place
+        found = [
+            token
+            for slot, token in tokens.items()
+            if (slot == place.slot if place.label is None else labels[slot] == place.label)
+        ]
         if len(found) > 1:
             raise ConfigurationError(
-                f"{self._place}: {len(found)} tokens have this label",
+                f"{self._place} could not be found: {len(found)} tokens have this label",
                 "name the slot instead",
+            )
+        if not found and self._place.label is None:
+            raise ConfigurationError(
+                f"there is no PKCS#11 slot {self._place.slot} with a token in {self._place.library}",
+                f"slots with tokens: {', '.join(map(str, labels)) or 'none'}",
             )
         if not found:
             raise ConfigurationError(
-                f"there is no {self._place}",
+                f"{self._place} could not be found: no token has this label",
                 f"the library shows tokens with these labels: {', '.join(filter(None, labels.values())) or 'none'}",
             )
         return found[0]
