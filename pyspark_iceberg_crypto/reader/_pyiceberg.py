@@ -1,6 +1,7 @@
-"""All that this package uses of PyIceberg's private parts, so that one file changes when they move.
+"""The private names of PyIceberg that this package imports, and the private methods of its catalogs.
 
-`tests/unit/test_reader_seams.py` names what moved. What its models drop (`encryption-keys`, a snapshot's `key-id`) is
+Private methods that subclasses override or call are in `_table`, `_plan` and `_rows`. `tests/unit/test_reader_seams.py`
+names what moved. What its models drop (`encryption-keys`, a snapshot's `key-id`) is
 read from the same bytes that they are made of; no class of PyIceberg is changed.
 """
 
