@@ -171,6 +171,13 @@ def output() -> dict[str, Any]:
                 folder={"type": ["string", "null"], "description": "Where all is; null: removed."},
             )
         ],
+        "cat": [
+            {
+                "title": "Rows, by the names of their columns.",
+                "type": "array",
+                "items": {"type": "object"},
+            }
+        ],
         "decrypt": of_tables(DecryptReport, Changed),
         "doctor": [diagnosis],
         "encrypt": of_tables(EncryptReport),

@@ -79,6 +79,8 @@ WORDS_ELSEWHERE = {
     ("TableReencryption.java", "e.getMessage()"): "Iceberg's own words on an option",
     ("VaultHttp.java", 'String.format("%s %s %s",config,what,told(answer))'): MADE,
     ("_one.py", "f'{location}: {words}'"): "FileKind: 'it is not encrypted: it starts with ...'",
+    ("_allowed.py", "f\"Property {PROPERTY} {problem}: '{listed}'\""): "as of AllowedKeyIds",
+    ("_expected.py", "f'Table {self.table}: file {self.location} {problem}'"): MADE,
     ("_session.py", "first_line(error)"): "an error of Spark or Java that doctor reports",
     ("_session.py", "problem"): "the same",
     (

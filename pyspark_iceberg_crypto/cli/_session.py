@@ -29,23 +29,29 @@ if TYPE_CHECKING:  # commands that manage keys run without Spark
 _STARTING = "starting Spark; the first start downloads Iceberg's jar, which may take minutes"
 _LONG_SECONDS = 10
 
+CATALOG_CONF: dict[str, Any] = {
+    "metavar": "KEY=VALUE",
+    "multiple": True,
+    "help": "A property of the catalog, such as type=rest or uri=... It overrides the profile. Can be repeated.",
+}
+CONFIG: dict[str, Any] = {
+    "type": click.Path(path_type=Path, dir_okay=False),
+    "help": "The profile, a YAML file with catalogs. Default: ICEBERG_CRYPTO_CONFIG's, or "
+    "~/.config/iceberg-crypto.yaml, if there is one.",
+}
 OPTIONS = (
     click.Option(
         ["--catalog-conf"],
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="A property of the catalog, such as type=rest or uri=... It overrides the profile. If neither configures "
-        "the catalog, spark-defaults.conf does. Can be repeated.",
+        **CATALOG_CONF
+        | {
+            "help": "A property of the catalog, such as type=rest or uri=... It overrides the profile. If neither "
+            "configures the catalog, spark-defaults.conf does. Can be repeated."
+        },
     ),
     click.Option(
         ["--conf"], metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."
     ),
-    click.Option(
-        ["--config"],
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="The profile, a YAML file with catalogs. Default: ICEBERG_CRYPTO_CONFIG's, or "
-        "~/.config/iceberg-crypto.yaml, if there is one.",
-    ),
+    click.Option(["--config"], **CONFIG),
     click.Option(["--verbose"], is_flag=True, help="Show Spark's log on standard error."),
     click.Option(["--output"], **_shared.OUTPUT),
 )
@@ -190,8 +196,8 @@ def builder_of(
         if name in also:
             _set_up(builder, name, own.properties, own.kms)
         else:
-            changed = _changed(own.properties, wanted, kms)
-            _set_up(builder, name, changed, kms or (None if _names_kms(wanted) else own.kms))
+            properties = changed(own.properties, wanted, kms)
+            _set_up(builder, name, properties, kms or (None if names_kms(wanted) else own.kms))
     return builder
 
 
@@ -212,17 +218,18 @@ def _refuse_unknown(names: Sequence[str], profile: Profile, options: dict[str, A
         )
 
 
-def _changed(own: dict[str, str], wanted: dict[str, str], kms: Kms | None) -> dict[str, str]:
+def changed(own: dict[str, str], wanted: dict[str, str], kms: Kms | None) -> dict[str, str]:
     """Return the profile's properties as the command line changes them: another kind, or another KMS, as a whole."""
     kept = dict(own)
     if {"type", "catalog-impl"} & wanted.keys():
         kept = {k: v for k, v in kept.items() if k not in ("type", "catalog-impl")}
-    if kms is not None or _names_kms(wanted):
+    if kms is not None or names_kms(wanted):
         kept = {k: v for k, v in kept.items() if not _is_of_kms(k)}
     return {**kept, **wanted}
 
 
-def _names_kms(properties: dict[str, str]) -> bool:
+def names_kms(properties: dict[str, str]) -> bool:
+    """Return whether properties say which KMS a catalog has."""
     return bool({"encryption.kms-type", "encryption.kms-impl"} & properties.keys())
 
 

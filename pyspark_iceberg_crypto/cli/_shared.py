@@ -14,7 +14,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from pyspark_iceberg_crypto.cli._advice import spoken
-from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError, first_line
+from pyspark_iceberg_crypto.errors import (
+    ConfigurationError,
+    IcebergCryptoError,
+    PlaintextFoundError,
+    TamperedError,
+    first_line,
+)
 from pyspark_iceberg_crypto.reports import _data, _terminal
 from pyspark_iceberg_crypto.reports._layout import Screen, hinted
 from pyspark_iceberg_crypto.reports._report import Report
@@ -87,8 +93,12 @@ class CommandLineError(ConfigurationError):
 
 
 @contextmanager
-def errors_told() -> Iterator[None]:
-    """On an error, end with code 2 and two lines instead of a stack trace; as JSON, too, where that is asked for."""
+def errors_told(findings: bool = False) -> Iterator[None]:
+    """On an error, end with code 2 and two lines instead of a stack trace; as JSON, too, where that is asked for.
+
+    Args:
+        findings: whether what says that something was tampered with, or is plaintext, ends with code 1.
+    """
     try:
         yield
     except click.ClickException:
@@ -98,7 +108,8 @@ def errors_told() -> Iterator[None]:
     except (KeyboardInterrupt, click.Abort):  # click would end with 1
         _fail(IcebergCryptoError("stopped before the end"))
     except Exception as error:  # noqa: BLE001 (code 1 would say that a problem was found)
-        _fail(error)
+        is_finding = findings and isinstance(error, TamperedError | PlaintextFoundError)
+        _fail(error, PROBLEM if is_finding else UNCHECKED)
 
 
 def told(error: Exception) -> tuple[str, str]:

@@ -201,13 +201,13 @@ class Kms(ABC):
         """Whether these settings bind wrapped keys to their table's UUID."""
         return False
 
+    @abstractmethod
     def _open(self, call_seconds: float) -> _client.MasterKeys:
         """Prepare the way to the master keys; the first call logs in.
 
         Args:
             call_seconds: how long one request may take.
         """
-        raise NotImplementedError
 
     @cached_property
     def _kms_client(self) -> _client.KmsClient:
@@ -247,6 +247,11 @@ class Kms(ABC):
     def _check_catalog(self, properties: dict[str, str], catalog: str) -> None:
         """Check that a catalog's keys are in this KMS; either side may leave out what is a default."""
         own, has, known, name = self.properties(), dict(properties), {}, type(self).__name__
+        ignored = {
+            self._prefix + setting.replace("_", "-")
+            for setting, (_, told) in _settings.settings(type(self)).items()
+            if not told.compared
+        }
         if _TYPE in has:
             has[_TYPE] = has[_TYPE].strip().lower()
         for setting, (one, told) in _settings.settings(type(self)).items():
@@ -258,6 +263,8 @@ class Kms(ABC):
         prefixes = tuple(f"{key}." for key in known)
         more = {key for key in has if key in known or key.startswith(prefixes)} - own.keys()
         for key in [*own, *sorted(more)]:
+            if key in ignored:
+                continue
             default = known.get(key)
             if own.get(key, default) != has.get(key, default):
                 raise ConfigurationError(

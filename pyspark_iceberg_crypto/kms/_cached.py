@@ -215,7 +215,8 @@ class CachedKms:
         if not isinstance(client, KeyManagementClient) or isinstance(client, type):
             raise ConfigurationError(
                 f"kms must be a KMS such as Keystore(...), not {type(client).__name__}",
-                "or an object of yours with wrap_key(key, wrapping_key_id) and unwrap_key(wrapped_key, wrapping_key_id)",
+                "or an object of yours with wrap_key(key, wrapping_key_id) and "
+                "unwrap_key(wrapped_key, wrapping_key_id)",
             )
         self._client = client.for_table(None) if isinstance(client, Kms) else client
         self._ttl_ms = ttl_ms
@@ -271,7 +272,7 @@ class CachedKms:
         return bound
 
     def authenticates_wrapping(self, wrapping_key_id: str) -> bool:
-        """Return whether only users of a master key can wrap what this unwraps: what the client or else the user says."""
+        """Return whether only users of a master key can wrap what this unwraps: as the client or else the user says."""
         says = getattr(self._client, "authenticates_wrapping", None)
         return self._authenticated_wrapping if says is None else bool(says(wrapping_key_id))
 
@@ -362,13 +363,15 @@ class CachedKms:
                 f"{self}, for key '{key_id}': a credential is not a valid header value",
                 "look for a line break in the environment variable or the file that holds the credential",
             )
-        problem = f"{self} could not {what} with key '{key_id}': {type(error).__name__}: {error}"
+        said = f"{type(error).__name__}: {error}"
         if any(isinstance(cause, OSError) for cause in _causes(error)):
             return KmsUnavailableError(
-                problem, "check that the KMS runs and can be reached from this host"
+                f"{self} could not {what} with key '{key_id}': {said}",
+                "check that the KMS runs and can be reached from this host",
             )
         return IcebergCryptoError(
-            problem, "check that the key exists and is enabled, and that this login may use it"
+            f"{self} could not {what} with key '{key_id}': {said}",
+            "check that the key exists and is enabled, and that this login may use it",
         )
 
 

@@ -44,6 +44,19 @@ class ErrorTable:
     rules: Sequence[Rule]
     read: Callable[[Exception], tuple[Sequence[str], str]] = lambda error: ((), str(error))
 
+    def overruled(
+        self,
+        rules: Sequence[Rule],
+        read: Callable[[Exception], tuple[Sequence[str], str]] | None = None,
+    ) -> ErrorTable:
+        """Return a table with other rules for some codes, and perhaps another way to take exceptions apart."""
+        codes = {code for rule in rules for code in rule.codes.split()}
+        kept = []
+        for rule in self.rules:
+            left = [code for code in rule.codes.split() if code not in codes]
+            kept += [rule._replace(codes=" ".join(left))] if left else []
+        return ErrorTable([*kept, *rules], read or self.read)
+
     @contextmanager
     def typed(self, what: str, *, once: str = "", **names: str) -> Iterator[None]:
         """Raise our errors in place of the vendor's. Those without a rule pass as they are.

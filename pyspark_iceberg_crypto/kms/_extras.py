@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
-
 READER = "reader"  # the extra that brings what every KMS needs to wrap and unwrap in Python
 
 

@@ -1,4 +1,4 @@
-"""A KMS client from the properties that a catalog of Spark has: in Java these are ``KmsClients`` and ``KmsProperties``."""
+"""A KMS client from a catalog's properties, as Spark has them; in Java: ``KmsClients`` and ``KmsProperties``."""
 
 from __future__ import annotations
 

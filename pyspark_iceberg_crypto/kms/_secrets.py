@@ -93,3 +93,26 @@ def require_private(path: Path, what: str, *, projected: bool = False, hint: str
             f"{what} {path} is open to others besides its owner ({stat.filemode(found.st_mode)})",
             f"make it private: chmod 600 {path}{hint}",
         )
+
+
+def require_unwritable(path: Path, name: str) -> None:
+    """Refuse a file that decides who logs in, when others may write it. They may read it.
+
+    Args:
+        path: the file; a link counts as what it leads to. One that is not there is its reader's matter.
+        name: what names it, for the error.
+
+    Raises:
+        ConfigurationError: group or others may write it.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigurationError(
+            f"File {path}, which {name} names, may be changed by others besides its owner "
+            f"({stat.filemode(mode)}): they "
+            "could choose the login",
+            f"remove the permission: chmod go-w {path}",
+        )

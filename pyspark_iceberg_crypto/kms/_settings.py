@@ -23,6 +23,7 @@ class Setting:
         stock: Iceberg's own catalog property that means the same.
         implied: what a catalog without the property has, where that is not the field's default.
         local: it is no property: only this side uses it.
+        compared: whether a catalog with another value has its keys elsewhere, or wraps them in another way.
     """
 
     help: str
@@ -32,6 +33,7 @@ class Setting:
     stock: str = ""
     implied: str = ""
     local: bool = False
+    compared: bool = True
 
 
 def about(help: str, **more: Any) -> Mapping[str, Setting]:  # noqa: A002 (click's word for it)

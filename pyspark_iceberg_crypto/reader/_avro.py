@@ -73,7 +73,7 @@ def opened(table: str, stored: InputFile) -> Iterator[AvroFile]:
         ) from None
     file = ExpectedFile(table, stored.location)
     with reading(file):
-        stream = stored.open()
+        stream: Any = stored.open()
     with stream:
         with reading(file):
             reader = fastavro.reader(stream)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.reader._expected import ExpectedFile
@@ -21,7 +21,7 @@ def check(stream: io.RawIOBase, file: ExpectedFile) -> None:
     Raises:
         TamperedError: it is cut off.
     """
-    buffered = io.BufferedReader(stream)
+    buffered: Any = io.BufferedReader(stream)
     try:
         if buffered.read(len(_MAGIC)) == _MAGIC and not _is_whole(buffered):
             raise file.cut_behind_a_block()
@@ -30,7 +30,7 @@ def check(stream: io.RawIOBase, file: ExpectedFile) -> None:
         buffered.detach()
 
 
-def _is_whole(stream: io.BufferedReader) -> bool:
+def _is_whole(stream: BinaryIO) -> bool:
     count = _number(stream)
     while count:  # a map: blocks of entries
         if count < 0:
@@ -43,7 +43,7 @@ def _is_whole(stream: io.BufferedReader) -> bool:
     return stream.read(_SYNC) == sync
 
 
-def _number(stream: io.BufferedReader) -> int:
+def _number(stream: BinaryIO) -> int:
     """Avro's zigzag number; 0 at the end."""
     value = shift = 0
     while byte := stream.read(1):

@@ -182,7 +182,7 @@ class DecryptedFile(InputFile):
     def __len__(self) -> int:
         """Return the length of the content in bytes."""
         with self.open() as stream:
-            return stream.seek(0, io.SEEK_END)
+            return int(stream.seek(0, io.SEEK_END))
 
     def exists(self) -> bool:
         """Say whether the storage has it."""

@@ -1,6 +1,7 @@
-"""All that this package uses of PyIceberg's private parts, so that one file changes when they move.
+"""The private names of PyIceberg that this package imports, and the private methods of its catalogs.
 
-`tests/unit/test_reader_seams.py` names what moved. What its models drop (`encryption-keys`, a snapshot's `key-id`) is
+Private methods that subclasses override or call are in `_table`, `_plan` and `_rows`. `tests/unit/test_reader_seams.py`
+names what moved. What its models drop (`encryption-keys`, a snapshot's `key-id`) is
 read from the same bytes that they are made of; no class of PyIceberg is changed.
 """
 
@@ -116,9 +117,9 @@ def trust(catalog: Catalog) -> Trust:
 
 def pointer(catalog: Catalog, identifier: str | tuple[str, ...]) -> Pointer:
     """Ask a catalog where a table's metadata is, and a REST server what it is. No metadata file is read by that."""
-    asked = copy.copy(catalog)
+    asked: Any = copy.copy(catalog)
     answers: list[str] = []
-    if hasattr(asked, "_session"):
+    if trust(catalog) is Trust.SERVER:
         asked._session = session = copy.copy(asked._session)
         session.hooks = {**session.hooks, "response": [*session.hooks.get("response", ())]}
         session.hooks["response"].append(lambda response, **_: answers.append(response.text))
@@ -170,8 +171,8 @@ def with_snapshots(
 ) -> TableMetadata:
     """Return metadata whose snapshots are of a class that keeps their key ids."""
     by_id = {one["snapshot-id"]: one.get("key-id") for one in document.get("snapshots") or []}
-    kept: list[Snapshot] = [
-        kind.model_validate({**one.model_dump(by_alias=True), "key-id": by_id.get(one.snapshot_id)})
+    kept = [
+        kind.model_construct(**dict(one), key_id=by_id.get(one.snapshot_id))
         for one in parsed.snapshots
     ]
     return parsed.model_copy(update={"snapshots": kept})

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute as _compute
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.expressions.visitors import bind, translate_column_names
 from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema
@@ -27,6 +27,7 @@ from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO, reading
 from pyspark_iceberg_crypto.reader._pyiceberg import ArrowScan, DataFile
 
+pc: Any = _compute  # which makes its functions as it is imported
 _AT_ONCE = 16  # files that are read ahead of who takes the rows
 _Opened = _parquet.ParquetFile | _avro.AvroFile
 
@@ -143,7 +144,7 @@ class Rows(ArrowScan):
         told = self._downcast_ns_timestamp_to_us
         return self._table_metadata.format_version <= 2 if told is None else told
 
-    def _condition(self, schema: Schema, missing: Mapping[int, Any]) -> pc.Expression | None:
+    def _condition(self, schema: Schema, missing: Mapping[int, Any]) -> Any:
         if isinstance(self._bound_row_filter, AlwaysTrue):
             return None
         translated = translate_column_names(
@@ -164,7 +165,8 @@ class _Deletes:
         self.positions: dict[str, list[pa.ChunkedArray]] = defaultdict(list)
         self._equality: dict[str, _Equality] = {}
         wanted = {task.file.file_path for task in tasks}
-        by_equality, by_position = [], []
+        by_equality: list[DataFile] = []
+        by_position: list[DataFile] = []
         for file in {file for task in tasks for file in task.delete_files}:
             of_equality = file.content == DataFileContent.EQUALITY_DELETES
             (by_equality if of_equality else by_position).append(file)
@@ -260,7 +262,7 @@ def _codes(values: pa.Array) -> pa.Array:
     return encoded.indices.cast(pa.int64())
 
 
-def _filtered(batch: pa.RecordBatch, condition: pc.Expression | None) -> pa.RecordBatch:
+def _filtered(batch: pa.RecordBatch, condition: Any) -> pa.RecordBatch:
     if condition is None or not len(batch):
         return batch
     kept = pa.Table.from_batches([batch]).filter(condition).combine_chunks().to_batches()

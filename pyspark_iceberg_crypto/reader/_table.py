@@ -15,7 +15,7 @@ from pyiceberg.table import ALWAYS_TRUE, FileScanTask
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from pyspark_iceberg_crypto.errors import NotSupportedError
-from pyspark_iceberg_crypto.reader._io import EncryptedFileIO, refuse_pickling, refuse_writing
+from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
 from pyspark_iceberg_crypto.reader._plan import Planner, know
 from pyspark_iceberg_crypto.reader._pyiceberg import (
     DataScan,
@@ -45,10 +45,9 @@ class EncryptedTable(Table):
 
     Attributes:
         loaded: its metadata as it was loaded and checked.
-        io: the FileIO that decrypts.
+        io: the `EncryptedFileIO` that decrypts.
     """
 
-    io: EncryptedFileIO
     loaded: Loaded
 
     def __init__(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pyspark_iceberg_crypto import ConfigurationError, KeyInfo, KeyNotFoundError, Kms, KmsMetrics
+from pyspark_iceberg_crypto.kms._client import MasterKeys
 from pyspark_iceberg_crypto.kms._settings import about, setting
 
 
@@ -236,6 +237,9 @@ class DoubleKms(Kms):
         key = self.describe_key(key_id)
         self.keys[key_id] = replace(key, version=str(int(key.version) + 1), versions=2)
         return self.keys[key_id]
+
+    def _open(self, call_seconds: float) -> MasterKeys:
+        raise NotImplementedError
 
     def driver_policy(self, key_ids: Sequence[str]) -> str:
         return "# for Spark's driver\n" + "\n".join(f"allow {key_id}" for key_id in key_ids)

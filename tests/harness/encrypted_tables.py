@@ -420,16 +420,23 @@ def _avro_type(kind: Any) -> str:
     return "bytes" if isinstance(kind, BinaryType) else str(kind)
 
 
-def _with_optional_elements(schema: Any) -> Any:
-    """What PyIceberg makes of lists lets no element be null."""
+def _as_java_has_it(schema: Any) -> Any:
+    """PyIceberg's schema, with elements and values that may be null, and maps of strings as Avro's own."""
     if isinstance(schema, list):
-        return [_with_optional_elements(one) for one in schema]
+        return [_as_java_has_it(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: _with_optional_elements(value) for key, value in schema.items()}
-    if made.get("type") == "array" and made.get("logicalType") != "map":
-        made["items"] = ["null", made["items"]]
-    return made
+    made = {key: _as_java_has_it(value) for key, value in schema.items()}
+    if made.get("type") != "array":
+        return made
+    if made.get("logicalType") != "map":
+        return made | {"items": ["null", made["items"]]}
+    key, value = made["items"]["fields"]
+    value["type"] = ["null", value["type"]]
+    if key["type"] != "string":
+        return made
+    ids = {"key-id": key["field-id"], "value-id": value["field-id"]}
+    return {"type": "map", "values": value["type"], **ids}
 
 
 def _avro_bytes(schema: Any, rows: list[dict[str, Any]], head: dict[str, str]) -> bytes:

@@ -13,9 +13,9 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.stub import Stubber
 from doubles.rest_catalog import RestCatalogDouble
 from harness.encrypted_tables import Writer
-from moto import mock_aws
 from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.catalog.memory import InMemoryCatalog
@@ -235,19 +235,23 @@ def test_hive_has_tables_of_other_formats(tmp_path: Path) -> None:
 # ---- Glue
 
 
-def test_glue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
+def test_glue(tmp_path: Path) -> None:
     writer = table(tmp_path / "t")
-    with mock_aws():
-        client = boto3.client("glue", region_name="eu-west-1")
-        client.create_database(DatabaseInput={"Name": "db"})
-        parameters = {"table_type": "ICEBERG", "metadata_location": writer.location}
-        client.create_table(DatabaseName="db", TableInput={"Name": "t", "Parameters": parameters})
+    login = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "eu-west-1"}
+    client = boto3.client("glue", **login)
+    parameters = {"table_type": "ICEBERG", "metadata_location": writer.location}
+    answer = {"Table": {"Name": "t", "DatabaseName": "db", "Parameters": parameters}}
+    asked = {"DatabaseName": "db", "Name": "t"}
+    with Stubber(client) as stub:
+        stub.add_response("get_table", answer, asked)
+        stub.add_response("get_table", answer, asked)
+        stub.add_client_error("get_table", "EntityNotFoundException", expected_params=asked)
         catalog = GlueCatalog("lake", client=client)
         assert ids(open_table(catalog, "db.t", kms=writer.kms)) == [1, 2]
         writer.metadata.write_bytes(writer.metadata.read_bytes().replace(b"main", b"mine"))
         with pytest.raises(errors.TamperedError, match="its MAC does not match"):
+            open_table(catalog, "db.t", kms=writer.kms)
+        with pytest.raises(errors.TableNotFoundError):
             open_table(catalog, "db.t", kms=writer.kms)
 
 

@@ -1,4 +1,7 @@
-"""What the reader refuses: the attacks of tests/tamper on tables that a test writes. Each error names table and file."""
+"""What the reader refuses: the attacks of tests/tamper on tables that a test writes.
+
+Each error names table and file.
+"""
 
 from __future__ import annotations
 

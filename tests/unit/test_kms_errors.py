@@ -13,19 +13,30 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms import aws, gcp, hadoop
 from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
+from pyspark_iceberg_crypto.kms.aws import _keys as aws_keys
+from pyspark_iceberg_crypto.kms.aws._errors import ERRORS as AWS_ERRORS
 from pyspark_iceberg_crypto.kms.azure import _errors as azure
+from pyspark_iceberg_crypto.kms.gcp import _errors as gcp
+from pyspark_iceberg_crypto.kms.gcp import _keys as gcp_keys
+from pyspark_iceberg_crypto.kms.hadoop import _errors as hadoop
+from pyspark_iceberg_crypto.kms.hadoop import _keys as hadoop_keys
+from pyspark_iceberg_crypto.kms.pkcs11 import _keys as pkcs11_keys
 from pyspark_iceberg_crypto.kms.pkcs11 import _tool as pkcs11
 from pyspark_iceberg_crypto.kms.vault import _login, _vault
 
 TABLES = {
-    "aws": aws.ERRORS,
+    "aws": AWS_ERRORS,
+    "keys of aws": aws_keys.WRAPPING,
     "azure": azure.ERRORS,
     "gcp": gcp.ERRORS,
     "a file of gcp's": gcp.FILE_ERRORS,
+    "keys wrapped by gcp": gcp_keys.WRAPPING,
+    "keys unwrapped by gcp": gcp_keys.UNWRAPPING,
     "hadoop": hadoop.ERRORS,
+    "keys of hadoop": hadoop_keys.WRAPPING,
     "pkcs11": pkcs11.ERRORS,
+    "keys of pkcs11": pkcs11_keys.ERRORS,
     "vault": _vault.ERRORS,
     "a login to vault": _login.ERRORS,
 }
@@ -61,8 +72,13 @@ def test_no_code_stands_in_a_table_twice_and_every_exception_is_one(name: str) -
 
 NAMES = {
     "gcp": {"kms", "subject"},
+    "keys of aws": {"operation", "context"},
+    "keys wrapped by gcp": {"kms", "subject", "operation"},
+    "keys unwrapped by gcp": {"kms", "subject", "operation"},
     "hadoop": {"user", "uri"},
+    "keys of hadoop": {"kms", "user", "uri", "key", "operation"},
     "pkcs11": {"library"},
+    "keys of pkcs11": {"library"},
     "vault": {"vault", "mount"},
     "a login to vault": {"mount"},
 }

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +61,35 @@ WAYS: dict[str, tuple[str, dict[str, str]]] = {
 """How keys are wrapped: by which client of `kms_clients`, with which further properties."""
 
 
-@contextmanager
-def kms_clients(
-    folder: Path, *, hadoop: bool = True
-) -> Iterator[tuple[Jvm, dict[str, tuple[dict[str, str], str]]]]:
-    """A JVM, and for each KMS a client's properties and the id of the golden master key in it.
+@dataclass(frozen=True)
+class Servers:
+    """The KMSs with the golden master keys.
 
-    Hadoop KMS takes seconds to start, and may be left out.
+    Attributes:
+        clients: for each KMS a client's properties, and the id of the golden master key in it.
+        environment: variables that their clients need.
+        java: options that a JVM needs.
     """
+
+    clients: dict[str, tuple[dict[str, str], str]]
+    environment: dict[str, str]
+    java: list[str]
+
+
+@contextmanager
+def kms_clients(folder: Path, *, hadoop: bool = True) -> Iterator[tuple[Jvm, Servers]]:
+    """A JVM, and the KMSs. Hadoop KMS takes seconds to start, and may be left out."""
+    with kms_servers(folder, hadoop=hadoop) as servers:
+        jvm = start_jvm(folder / "log", servers.environment, servers.java)
+        try:
+            yield jvm, servers
+        finally:
+            jvm.stop()
+
+
+@contextmanager
+def kms_servers(folder: Path, *, hadoop: bool = True) -> Iterator[Servers]:
+    """The KMSs alone."""
     masters = json.loads(MASTER_KEYS.read_text())
     copy_keys(folder)
     with ExitStack() as stack:
@@ -85,20 +107,13 @@ def kms_clients(
         azure = start_azure(folder)
         stack.callback(azure.stop)
         put_azure_keys(azure.double, masters)
-        jvm = start_jvm(
-            folder / "log",
-            {"SOFTHSM2_CONF": str(hsm.configuration), **azure.as_application()},
-            azure.java_options,
-        )
-        stack.callback(jvm.stop)
         clients = {}
         if hadoop:
             server = start_hadoop_kms(folder / "hadoop")
             stack.callback(server.stop)
             put_hadoop_key(server, masters)
             clients["hadoop"] = (hadoop_properties(server), NAME)
-        yield (
-            jvm,
+        yield Servers(
             clients
             | {
                 "keystore": (keystore_properties(folder), "k1"),
@@ -108,6 +123,8 @@ def kms_clients(
                 "azure": (azure_properties(azure.url()), NAME),
                 "azure-hsm": (azure_properties(azure.url(HSM), "A256KW"), NAME),
             },
+            {"SOFTHSM2_CONF": str(hsm.configuration), **azure.as_application()},
+            azure.java_options,
         )
 
 
@@ -214,9 +231,9 @@ def main() -> None:
         if not MASTER_KEYS.exists():
             make_master_keys(Path(name))
         (folder := Path(name) / "clients").mkdir()
-        with kms_clients(folder) as (jvm, clients):
+        with kms_clients(folder) as (jvm, servers):
             for way, (kms, further) in WAYS.items():
-                properties, key_id = clients[kms]
+                properties, key_id = servers.clients[kms]
                 try:
                     client = jvm.client(properties | further, raw=True)
                 except ConfigurationError as e:

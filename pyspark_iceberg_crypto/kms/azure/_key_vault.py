@@ -15,6 +15,7 @@ from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
 from pyspark_iceberg_crypto.kms._extras import load
 from pyspark_iceberg_crypto.kms._settings import about, setting
 from pyspark_iceberg_crypto.kms.azure._errors import ERRORS, headers_unlogged
+from pyspark_iceberg_crypto.kms.azure._keys import VERSIONS_TO_TRY, AzureKeys
 from pyspark_iceberg_crypto.kms.azure._policy import hsm_policy, vault_policy
 
 ALGORITHMS = ("RSA-OAEP-256", "RSA-OAEP", "A128KW", "A192KW", "A256KW")
@@ -22,6 +23,15 @@ RSA_BITS = (2048, 3072, 4096)
 _LOOK = "it may have been done anyway: see describe_key before you try again"
 _NAME = re.compile(r"[0-9a-zA-Z-]{1,127}")
 _KEY_ID = re.compile(rf"({_NAME.pattern})(?:/([0-9a-zA-Z]{{1,64}}))?/?")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ConfigurationError(
+            f"versions_to_try is not a number of key versions, 1 or more: {text!r}",
+            f"give one, such as {VERSIONS_TO_TRY}",
+        )
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,12 @@ class AzureKeyVault(Kms):
         "was rotated since. Iceberg's own Azure client then cannot read the tables.",
         False,
     )
+    versions_to_try: int | None = setting(
+        "How many versions of a key are tried for a wrapped key without a version, the current one first.",
+        read=_count,
+        implied=str(VERSIONS_TO_TRY),
+        compared=False,
+    )
     token_scope: str | None = setting(
         "What access tokens are for, such as https://vault.azure.net/.default; only needed "
         "where the vault is at none of Azure's own hosts."
@@ -73,6 +89,8 @@ class AzureKeyVault(Kms):
                 f"the algorithm {self.algorithm!r} cannot wrap keys",
                 f"algorithm is one of {', '.join(ALGORITHMS)}",
             )
+        if self.versions_to_try is not None:
+            _count(str(self.versions_to_try))
 
     def create_key(
         self, name: str, *, hardware: bool = False, key_bits: int | None = None
@@ -155,6 +173,21 @@ class AzureKeyVault(Kms):
         finds_versions = not self.store_key_version and any(not version for _, version in parsed)
         return vault_policy(self._vault_name, names, finds_versions)
 
+    def authenticates_wrapping(self, wrapping_key_id: str) -> bool:
+        """See `Kms.authenticates_wrapping`: with RSA anyone with the public half wraps."""
+        return self.wraps_with_aes
+
+    @property
+    def wraps_with_aes(self) -> bool:
+        """Whether the algorithm is AES key wrap."""
+        return not self.algorithm.startswith("RSA")
+
+    def _open(self, call_seconds: float) -> AzureKeys:
+        return AzureKeys(self, call_seconds)
+
+    def _text(self) -> str:
+        return f"Azure {'Managed HSM' if self._is_hsm else 'Key Vault'} at {self.vault_url}"
+
     @property
     def _is_hsm(self) -> bool:
         return ".managedhsm." in (_address.split(self.vault_url).hostname or "")
@@ -206,21 +239,23 @@ class AzureKeyVault(Kms):
 
     @contextmanager
     def _client(self, key_id: str) -> Iterator[Any]:
+        with self._typed(key_id):
+            # Ten tries, with their waits, are much for someone at a terminal.
+            client, credential = self._connect(retry_total=3, retry_backoff_factor=0.2)
+            with credential, client, headers_unlogged():
+                yield client
+
+    def _connect(self, **options: Any) -> tuple[Any, Any]:
+        """Return Azure's client and the credential that it logs in with."""
         keys = load("azure.keyvault.keys", self.extra)
-        identity = load("azure.identity", self.extra)
-        with (
-            self._typed(key_id),
-            identity.DefaultAzureCredential() as credential,
-            keys.KeyClient(
-                self.vault_url,
-                credential,
-                verify_challenge_resource=self.token_scope is None,
-                retry_total=3,  # ten, with their waits, is much for someone at a terminal
-                retry_backoff_factor=0.2,
-            ) as client,
-            headers_unlogged(),
-        ):
-            yield client
+        credential = load("azure.identity", self.extra).DefaultAzureCredential()
+        client = keys.KeyClient(
+            self.vault_url,
+            credential,
+            verify_challenge_resource=self.token_scope is None,
+            **options,
+        )
+        return client, credential
 
     def _exists(self, client: Any, name: str) -> bool:
         try:

@@ -155,7 +155,7 @@ def _read(path: Path, password_env: str | None, password_file: AnyPath | None) -
         ) from None
     except _pkcs12.NoKeystoreError:
         raise ConfigurationError(
-            f"{path} is not a PKCS12 keystore",
+            f"{path} (the keystore's path) is not a PKCS12 keystore",
             "check the path; if tables use this keystore already, restore it from a backup; otherwise make one:"
             " Keystore.create(...), or keytool -storetype PKCS12",
         ) from None
@@ -172,7 +172,7 @@ def _stamp(path: Path) -> Stamp:
 def _unreadable(path: Path, error: OSError) -> Exception:
     if isinstance(error, FileNotFoundError):
         return ConfigurationError(
-            f"Keystore {path} does not exist",
+            f"there is no keystore {path}",
             "check the path; if tables use this keystore already, restore it from a backup: a new one cannot read them;"
             " otherwise Keystore.create(...) makes one",
         )

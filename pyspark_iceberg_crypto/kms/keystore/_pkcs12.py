@@ -99,13 +99,17 @@ def read(content: bytes, password: str, path: object) -> dict[str, Entry]:
     if mac["mac"]["digest_algorithm"]["algorithm"] not in _DIGESTS:
         raise _unknown(path, "its MAC", mac["mac"]["digest_algorithm"]["algorithm"])
     _require_iterations(mac["iterations"], path)
+    _check_mac(content, password)
+    return {entry.name: entry for entry in entries}
+
+
+def _check_mac(content: bytes, password: str) -> None:
+    """Have `cryptography` read the file, which it does once the MAC fits, and leave it at that."""
+    pkcs12 = load("cryptography.hazmat.primitives.serialization.pkcs12", READER)
     try:
-        load("cryptography.hazmat.primitives.serialization.pkcs12", READER).load_pkcs12(
-            content, password.encode()
-        )
+        pkcs12.load_pkcs12(content, password.encode())
     except ValueError:
         raise WrongPasswordError from None
-    return {entry.name: entry for entry in entries}
 
 
 def _bags(file: Any, path: object) -> Iterator[Any]:

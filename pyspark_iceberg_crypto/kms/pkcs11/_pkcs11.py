@@ -13,6 +13,7 @@ from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.kms import _versions
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo
 from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
+from pyspark_iceberg_crypto.kms.pkcs11._keys import EXTRA, Pkcs11Keys, Place
 from pyspark_iceberg_crypto.kms.pkcs11._tool import Pin, Token, TokenKey
 
 
@@ -64,6 +65,7 @@ class Pkcs11(_versions.VersionedKms):
     )
 
     kms_type: ClassVar[str] = "pkcs11"
+    extra: ClassVar[str] = EXTRA
 
     def __post_init__(self) -> None:
         if not os.fspath(self.library):
@@ -152,6 +154,14 @@ class Pkcs11(_versions.VersionedKms):
                 "access": newest.access,
             },
         )
+
+    def _open(self, call_seconds: float) -> Pkcs11Keys:
+        slot = None if self.slot is None else _slot_number(self.slot)
+        place = Place(self._library(), self.token_label, slot)
+        return Pkcs11Keys(place, Pin(self.pin_env, self.pin_file))
+
+    def _text(self) -> str:
+        return self._name()
 
     def _token(self) -> Token:
         return Token(self._library(), self._where(), self._name(), Pin(self.pin_env, self.pin_file))

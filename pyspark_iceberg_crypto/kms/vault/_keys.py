@@ -6,6 +6,8 @@ import base64
 import re
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +59,14 @@ class _Answer:
         return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}..."
 
     @property
+    def reason(self) -> str:
+        """The same after a colon, or nothing."""
+        return f": {self.message}" if self.message else ""
+
+    @property
     def told(self) -> str:
         """The same in brackets after the status, for the end of a sentence."""
-        return f"(HTTP {self.status}: {self.message})" if self.message else f"(HTTP {self.status})"
+        return f"(HTTP {self.status}{self.reason})"
 
     @property
     def is_invalid_token(self) -> bool:
@@ -101,7 +108,7 @@ class VaultKeys(MasterKeys):
     def wrap(self, key: bytes, key_id: str, table: str | None) -> bytes:
         """See `MasterKeys.wrap`."""
         self._check(key_id)
-        with self._vault._typed(f"{self._vault} did not wrap with key '{key_id}'"):
+        with self._about(key_id, "wrap"):
             return self._encrypt(key, key_id)
 
     def unwrap(self, wrapped: bytes, key_id: str, table: str | None) -> bytes:
@@ -109,7 +116,7 @@ class VaultKeys(MasterKeys):
         self._check(key_id)
         bare = wrapped.startswith(_BARE)
         ciphertext = self._bare_ciphertext(wrapped, key_id) if bare else self._of(wrapped, key_id)
-        with self._vault._typed(f"{self._vault} did not unwrap with key '{key_id}'"):
+        with self._about(key_id, "unwrap"):
             bound = {} if bare else _bound(key_id)
             answer = self._ask("decrypt", key_id, {**bound, "ciphertext": ciphertext})
             key = _decoded(answer.result("plaintext"))
@@ -125,6 +132,19 @@ class VaultKeys(MasterKeys):
             client, self._client, self._held = self._client, None, None
         if client is not None:
             client.adapter.close()
+
+    @contextmanager
+    def _about(self, key_id: str, what: str) -> Iterator[None]:
+        """Have errors name the key that they are about."""
+        try:
+            with self._vault._typed(f"{self._vault} did not {what} with key '{key_id}'"):
+                yield
+        except (KmsUnavailableError, AccessDeniedError, ConfigurationError) as error:
+            if f"'{key_id}'" in error.message:
+                raise
+            raise type(error)(
+                f"Key '{key_id}' cannot be used: {error.message}", error.hint
+            ) from error.__cause__
 
     def _encrypt(self, key: bytes, key_id: str) -> bytes:
         if not self._is_transit:
@@ -230,11 +250,14 @@ class VaultKeys(MasterKeys):
         """Return an answer to the request itself; raise the error for one that is none."""
         if answer.status in _NOT_NOW or answer.status >= 500:
             sealed = answer.status == 503 and "sealed" in answer.message
+            if sealed:
+                raise KmsUnavailableError(
+                    f"Vault at {self._vault.address} is sealed {answer.told}",
+                    "unseal it (vault operator unseal)",
+                )
             raise KmsUnavailableError(
-                f"{self._vault} {'is sealed' if sealed else 'failed'} {answer.told}",
-                "unseal it (vault operator unseal)"
-                if sealed
-                else "look at vault status and Vault's log, and at the load balancer before it",
+                f"Vault at {self._vault.address} failed (HTTP {answer.status}{answer.reason})",
+                "look at vault status and Vault's log, and at the load balancer before it",
             )
         if answer.status >= 300 and (answer.status < 400 or "errors" not in answer.body):
             raise ConfigurationError(
@@ -264,7 +287,8 @@ class VaultKeys(MasterKeys):
         policy = f'path "{vault.transit_mount.strip("/")}/{operation}/{key_id}" {{ capabilities = ["update"] }}'
         login = "login" if has_login(vars(vault)) else "token"
         return AccessDeniedError(
-            f"{vault}: the {login} may not {operation} with key '{key_id}': its policies do not allow it, or it expired "
+            f"{vault}: the {login} may not {operation} with key '{key_id}': its policies do not allow "
+            "it, or it expired "
             f"{answer.told}",
             f"check that the token is still valid (vault token lookup); its policy needs: {policy}",
         )

@@ -12,102 +12,16 @@ from typing import Any, ClassVar
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
-from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule, http_status
 from pyspark_iceberg_crypto.kms._extras import load
 from pyspark_iceberg_crypto.kms._settings import setting
+from pyspark_iceberg_crypto.kms.aws._errors import ERRORS
+from pyspark_iceberg_crypto.kms.aws._keys import TABLE_UUID, AwsKeys
 
 _STATES = {"Enabled": ENABLED, "Disabled": "disabled", "PendingDeletion": "pending deletion"}
 _KEY_ARN = re.compile(r"arn:[^:]+:kms:[^:]+:[0-9]+:key/.+")
 _DESCRIBED = "Apache Iceberg table encryption: "
-_TABLE_UUID = "{table-uuid}"
+_PLACEHOLDER = re.compile(r"\{[A-Za-z_-]*}")
 _ALIAS = re.compile(r"alias/[a-zA-Z0-9/_-]{1,250}")
-
-
-def _read(error: Any) -> tuple[Sequence[str], str]:
-    answer = getattr(error, "response", None)
-    if not isinstance(answer, dict):
-        return (), str(error)
-    code = str(answer["Error"].get("Code", ""))
-    status = int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    kind = "Throttling" if "Throttling" in code else http_status(status)
-    return (code, kind), f"{code}, {answer['Error'].get('Message', '')}"
-
-
-ERRORS = ErrorTable(
-    [
-        # Without {said}: the message of a bad signature repeats the request's headers, a token among them.
-        Rule(
-            "UnrecognizedClientException InvalidClientTokenId ExpiredTokenException "
-            "ExpiredToken MissingAuthenticationToken IncompleteSignature "
-            "InvalidSignatureException SignatureDoesNotMatch RequestExpired",
-            errors.LoginFailedError,
-            "log in again; check the credentials, and this host's clock",
-            "{what}: login refused ({code})",
-        ),
-        Rule(
-            "botocore.exceptions.NoCredentialsError botocore.exceptions.PartialCredentialsError",
-            errors.LoginFailedError,
-            "aws configure, AwsKms(profile=...), or a role of the host",
-            "{what}: there is no login: {said}",
-        ),
-        Rule(
-            "NotFoundException InvalidArnException",
-            errors.KeyNotFoundError,
-            "check the name, the region and the account",
-        ),
-        Rule("DisabledException", errors.KeyDisabledError, "aws kms enable-key"),
-        Rule(
-            "KMSInvalidStateException",
-            errors.KeyDisabledError,
-            "aws kms describe-key shows its state",
-        ),
-        Rule(
-            "AccessDeniedException",
-            errors.AccessDeniedError,
-            "set-up needs kms:CreateKey, CreateAlias, ListKeys, ListAliases, DescribeKey, "
-            "ListKeyRotations, RotateKeyOnDemand",
-        ),
-        Rule(
-            "AlreadyExistsException InvalidAliasNameException",
-            errors.ConfigurationError,
-            "choose another name",
-        ),
-        Rule("ValidationException", errors.ConfigurationError, "check the name and the arguments"),
-        Rule("LimitExceededException", errors.NotSupportedError, "see the quotas of AWS KMS"),
-        Rule(
-            "UnsupportedOperationException",
-            errors.NotSupportedError,
-            "it takes a symmetric key that AWS KMS made, and of a multi-Region key the primary one",
-        ),
-        Rule(
-            "InvalidKeyUsageException",
-            errors.NotSupportedError,
-            "it takes a symmetric encryption key",
-        ),
-        Rule("Throttling ConflictException 429 5xx", errors.KmsUnavailableError),
-        Rule(
-            "botocore.exceptions.ClientError",
-            errors.IcebergCryptoError,
-            "see the error's code in AWS KMS's API reference",
-        ),
-        Rule(
-            "botocore.exceptions.NoRegionError botocore.exceptions.ProfileNotFound ValueError",
-            errors.ConfigurationError,
-            "AwsKms(region=..., profile=...), or set AWS_REGION and AWS_PROFILE",
-        ),
-        Rule(
-            "botocore.exceptions.ParamValidationError",
-            errors.ConfigurationError,
-            "check the arguments",
-        ),
-        Rule(
-            "botocore.exceptions.BotoCoreError",
-            errors.KmsUnavailableError,
-            "check the region, the endpoint and the network",
-        ),
-    ],
-    _read,
-)
 
 
 @dataclass(frozen=True)
@@ -160,6 +74,11 @@ class AwsKms(Kms):
                 raise errors.ConfigurationError(
                     f"the encryption context has an empty name or value: {name!r}: {value!r}",
                     "encryption_context={'name': 'value'}",
+                )
+            if value != TABLE_UUID and _PLACEHOLDER.search(value):  # it would be one for all tables
+                raise errors.ConfigurationError(
+                    f"the encryption context's {name!r} cannot be {value!r}",
+                    f"{TABLE_UUID} is the only placeholder, and must be the whole value",
                 )
 
     def create_key(
@@ -293,13 +212,29 @@ class AwsKms(Kms):
         With `once` it asks once, for calls that must not be made twice; that is then the hint of an error that
         does not say whether the call was carried out.
         """
-        boto3 = load("boto3", self.extra)
+        load("boto3", self.extra)
         config = load("botocore.config", self.extra).Config(
             retries={"total_max_attempts": 1} if once else None
         )
         with ERRORS.typed(f"{self._name()} could not {what}", once=once):
-            session = boto3.Session(profile_name=self.profile, region_name=self.region)
-            yield session.client("kms", endpoint_url=self.endpoint, config=config)
+            yield self._connect(config)
+
+    def _connect(self, config: Any) -> Any:
+        """Return a boto3 client."""
+        boto3 = load("boto3", self.extra)
+        session = boto3.Session(profile_name=self.profile, region_name=self.region)
+        return session.client("kms", endpoint_url=self.endpoint, config=config)
+
+    def _open(self, call_seconds: float) -> AwsKeys:
+        return AwsKeys(self, call_seconds)
+
+    @property
+    def binds_table(self) -> bool:
+        """See `Kms.binds_table`."""
+        return TABLE_UUID in self.encryption_context.values()
+
+    def _text(self) -> str:
+        return self._name()
 
     def _name(self) -> str:
         if self.endpoint:
@@ -388,7 +323,7 @@ def _condition(context: Mapping[str, str]) -> dict[str, dict[str, str]]:
     fixed, present = {}, {}
     for name, value in sorted(context.items()):
         key = f"kms:EncryptionContext:{name}"
-        if value == _TABLE_UUID:
+        if value == TABLE_UUID:
             present[key] = "false"
         else:
             fixed[key] = value

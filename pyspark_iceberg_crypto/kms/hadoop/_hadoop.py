@@ -15,21 +15,17 @@ from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlencode
 
 from pyspark_iceberg_crypto.errors import (
-    AccessDeniedError,
     ConfigurationError,
     KeyNotFoundError,
-    KmsUnavailableError,
-    LoginFailedError,
-    NotSupportedError,
 )
 from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
-from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule, http_status
 from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
+from pyspark_iceberg_crypto.kms.hadoop._errors import ERRORS, FORGET, Refused
+from pyspark_iceberg_crypto.kms.hadoop._keys import HadoopKeys
 
 _TIMEOUT_SECONDS = 30
 _AT_ONCE = 50  # keys, whose names become one URL
-_FORGET = "_invalidatecache"
 _EXAMPLE = "kms://https@kms.example.com:9600/kms"
 _URI = re.compile(
     r"kms://(?P<scheme>https?)@(?P<hosts>[\w.-]+(;[\w.-]+)*|\[[\da-fA-F:]+])"
@@ -38,89 +34,6 @@ _URI = re.compile(
 )
 _NAME = re.compile(r"\w(([\w.-]+)?\w)?", re.ASCII)
 _USER_NAME = re.compile(r"[\w.@/-]+", re.ASCII)
-
-
-class _Refused(Exception):  # noqa: N818 (not one of our errors: the table turns it into one)
-    """An answer that is no success."""
-
-    def __init__(self, status: int, answer: Any) -> None:
-        told = answer.get("RemoteException", {}) if isinstance(answer, dict) else {}
-        self.name = str(told.get("exception", ""))
-        self.said = " ".join(str(told.get("message", f"HTTP {status}")).split())[:300]
-        self.status = status
-        super().__init__(self.said)
-
-
-def _read(error: Exception) -> tuple[Sequence[str], str]:
-    if not isinstance(error, _Refused):
-        return (), str(error)
-    found = {
-        "untold": f"/{_FORGET}",
-        "taken": "already exists",
-        "AuthorizationException": "AuthorizationException:",
-    }
-    named = [code for code, words in found.items() if words in error.said]
-    status = 404 if error.status < 400 else error.status  # a redirect
-    return [*named, error.name, http_status(status)], error.said
-
-
-ERRORS = ErrorTable(
-    [
-        # It took the request for the roll of another key.
-        Rule(
-            "untold",
-            NotSupportedError,
-            "do not rotate it again. That server wraps with the older version until it is restarted, or for as long as "
-            "its hadoop.security.kms.encrypted.key.cache.expiry says: 12 hours, where nobody set it",
-            "{what}: it has no such request, as Ranger KMS 2.0 has none: {said}",
-        ),
-        Rule(
-            "taken",
-            ConfigurationError,
-            "choose another name; describe_key shows what this one is",
-            "{what}: it already has one",
-        ),
-        Rule(
-            "AuthorizationException",
-            AccessDeniedError,
-            "allow it in kms-acls.xml (hadoop.kms.acl.* and key.acl.*), or by a policy of Ranger's",
-            "{what}: user '{user}' may not: {said}",
-        ),
-        Rule(
-            "401 403",
-            LoginFailedError,
-            "this class logs in by a user's name only; where the KMS asks for Kerberos, manage keys with "
-            "Hadoop's own command after kinit: hadoop key create NAME -size 256 -provider {uri}",
-            "{what}: user '{user}' is refused: {said}",
-        ),
-        Rule("400", ConfigurationError, "check the key's name and its length"),
-        Rule(
-            "404 405 NotFoundException LookupError TypeError ValueError",
-            ConfigurationError,
-            "check the address and its path, /kms: is a proxy or another server there?",
-            "{what}: it does not answer as a Hadoop KMS does: {said}",
-        ),
-        Rule("429 5xx", KmsUnavailableError, "look at the KMS's log, and try again"),
-        Rule(
-            "ssl.SSLError",
-            ConfigurationError,
-            "check the address, and give the authority that signed it as ca_file",
-            "{what}: its TLS certificate is not trusted: {said}",
-        ),
-        Rule(
-            "FileNotFoundError PermissionError",
-            ConfigurationError,
-            "check that ca_file is a PEM file that may be read",
-        ),
-        Rule(
-            "OSError http.client.HTTPException",
-            KmsUnavailableError,
-            "check the address and that the KMS runs",
-            "{what}: it cannot be reached: {said}",
-        ),
-    ],
-    _read,
-)
 
 
 @dataclass(frozen=True)
@@ -215,7 +128,7 @@ class HadoopKms(Kms):
             doing = (
                 f"tell {server.hostname!r} to forget older data keys, after {key_id!r} was rotated"
             )
-            self._ask("POST", f"key/{key_id}/{_FORGET}", doing, {}, server=server)
+            self._ask("POST", f"key/{key_id}/{FORGET}", doing, {}, server=server)
         return self.describe_key(key_id)
 
     def driver_policy(self, key_ids: Sequence[str]) -> str:
@@ -261,30 +174,39 @@ class HadoopKms(Kms):
         """Make a request to one server, by default the first, and return its answer."""
         server = server or self._servers()[0]
         with self._typed(doing):
-            connection = self._connection(server)
-            try:
-                user = urlencode({"user.name": self._user})
-                connection.request(
-                    method,
-                    f"{server.path}/v1/{path}{'&' if '?' in path else '?'}{user}",
-                    None if body is None else json.dumps(body),
-                    {"Content-Type": "application/json", "Accept": "application/json"},
-                )
-                answer = connection.getresponse()
-                text = answer.read().decode(errors="replace")
-            finally:
-                connection.close()
-            if answer.status not in (200, 201):
-                raise _Refused(answer.status, _parsed(text))
-            return json.loads(text) if text else None
+            return self._request(server, method, path, body, _TIMEOUT_SECONDS)
 
-    def _connection(self, server: SplitResult) -> HTTPConnection:
+    def _request(
+        self, server: SplitResult, method: str, path: str, body: Any, seconds: float
+    ) -> Any:
+        """Make a request to a server, and return its answer."""
+        connection = self._connection(server, seconds)
+        try:
+            user = urlencode({"user.name": self._user})
+            connection.request(
+                method,
+                f"{server.path}/v1/{path}{'&' if '?' in path else '?'}{user}",
+                None if body is None else json.dumps(body),
+                {"Content-Type": "application/json", "Accept": "application/json"},
+            )
+            answer = connection.getresponse()
+            text = answer.read().decode(errors="replace")
+        finally:
+            connection.close()
+        if answer.status not in (200, 201):
+            raise Refused(answer.status, _parsed(text))
+        return json.loads(text) if text else None
+
+    def _connection(self, server: SplitResult, seconds: float) -> HTTPConnection:
         host = server.hostname or ""
         if server.scheme == "http":
-            return HTTPConnection(host, server.port, timeout=_TIMEOUT_SECONDS)
+            return HTTPConnection(host, server.port, timeout=seconds)
         ca_file = os.fspath(self.ca_file) if self.ca_file else None
         context = ssl.create_default_context(cafile=ca_file)
-        return HTTPSConnection(host, server.port, timeout=_TIMEOUT_SECONDS, context=context)
+        return HTTPSConnection(host, server.port, timeout=seconds, context=context)
+
+    def _open(self, call_seconds: float) -> HadoopKeys:
+        return HadoopKeys(self, call_seconds)
 
 
 def _parsed(text: str) -> Any:

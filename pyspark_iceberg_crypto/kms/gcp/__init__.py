@@ -1,0 +1,5 @@
+"""Google Cloud KMS."""
+
+from pyspark_iceberg_crypto.kms.gcp._gcp import GcpKms
+
+__all__ = ["GcpKms"]
