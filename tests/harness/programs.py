@@ -35,7 +35,7 @@ def run(
     *,
     given: str = "",
     expect: int = 0,
-    timeout: float = 400,
+    timeout: float = 1200,
 ) -> str:
     """Runs a command in a folder of the test's, and returns what it prints.
 
@@ -77,7 +77,7 @@ def seen_by(
     /,
     *,
     errors: Path | None = None,
-    timeout: float = 400,
+    timeout: float = 1200,
     **settings: Any,
 ) -> dict[str, Any]:
     """Runs a program that tells what it saw (harness.steps).

@@ -58,9 +58,8 @@ def start_thrift(conf: Mapping[str, str], folder: Path) -> SparkServer:
     The jars are on the class path: sessions begin with a look at spark_catalog, in threads that do not see spark.jars.
     """
     port = free_port()
-    jars = [conf["spark.driver.extraClassPath"], *conf["spark.jars"].split(",")]
     own = {
-        "spark.driver.extraClassPath": os.pathsep.join(jars),
+        "spark.driver.extraClassPath": conf["spark.jars"].replace(",", os.pathsep),
         "spark.hadoop.hive.server2.thrift.bind.host": "127.0.0.1",
         "spark.hadoop.hive.server2.thrift.port": str(port),
         "spark.hadoop.hive.server2.logging.operation.enabled": "false",
