@@ -10,7 +10,6 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import click
 from rich.console import Console
@@ -39,15 +38,6 @@ option = click.option(
     help="Use Python alone, without Spark and Java; needs pyspark-iceberg-crypto[reader]. Where PySpark is not "
     "installed, this is the default.",
 )
-
-# Drivers of SQLAlchemy for the databases of JDBC catalogs.
-_DATABASES = {
-    "mysql": "mysql+pymysql",
-    "postgresql": "postgresql+psycopg2",
-    "sqlite": "sqlite",
-}
-_TYPES = {"glue": "glue", "hive": "hive", "jdbc": "sql", "rest": "rest"}
-_OF_JAVA = ("type", "catalog-impl", "io-impl", "uri", "jdbc.", "encryption.")
 
 
 class Catalog:
@@ -81,49 +71,16 @@ class Catalog:
             )
         own = profile.catalog(name)
         kms = given.kms() if given.kms is not None else None
-        properties = _session._changed(own.properties, wanted, kms)
-        kms = kms or (None if _session._names_kms(wanted) else own.kms)
+        properties = _session.changed(own.properties, wanted, kms)
+        kms = kms or (None if _session.names_kms(wanted) else own.kms)
         self.name = name
         self.properties = {**(kms.properties() if kms is not None else {}), **properties}
 
     def opened(self) -> Any:
         """Return PyIceberg's catalog, or the warehouse of a Hadoop catalog."""
-        kind = self.properties.get("type", "")
-        if kind == "hadoop":
-            return self._required("warehouse")
-        if kind not in _TYPES:
-            raise ConfigurationError(
-                f"Catalog {self.name} cannot be used without Spark: its type is {kind or 'not set'!r}",
-                f"the types are {', '.join(sorted([*_TYPES, 'hadoop']))}; give the path of a table, or use Spark",
-            )
-        from pyiceberg.catalog import load_catalog
+        from pyspark_iceberg_crypto.reader._catalogs import catalog_of
 
-        kept = {k: v for k, v in self.properties.items() if not k.startswith(_OF_JAVA)}
-        if kind == "jdbc":
-            kept |= {"uri": self._database(), "init_catalog_tables": "false"}
-        elif "uri" in self.properties:
-            kept["uri"] = self.properties["uri"]
-        return load_catalog(self.name, type=_TYPES[kind], **kept)
-
-    def _database(self) -> str:
-        """Return the address of a JDBC catalog's database as SQLAlchemy has it."""
-        uri = self._required("uri")
-        kind, _, rest = uri.removeprefix("jdbc:").partition(":")
-        if kind not in _DATABASES:
-            raise ConfigurationError(
-                f"Catalog {self.name} cannot be used without Spark: its uri is not that of a known database",
-                f"the databases are {', '.join(_DATABASES)}; give the path of a table, or use Spark",
-            )
-        if kind == "sqlite":
-            return f"sqlite:///{rest.removeprefix('file:').partition('?')[0]}"
-        user, password = (self.properties.get(f"jdbc.{one}", "") for one in ("user", "password"))
-        login = f"{quote(user, '')}:{quote(password, '')}@" if user else ""
-        return f"{_DATABASES[kind]}://{login}{rest.removeprefix('//').partition('?')[0]}"
-
-    def _required(self, name: str) -> str:
-        if name not in self.properties:
-            raise ConfigurationError(f"Catalog {self.name} has no {name}", "set it in the profile")
-        return self.properties[name]
+        return catalog_of(self.name, self.properties)
 
 
 def place_of(target: str) -> dict[str, Any]:

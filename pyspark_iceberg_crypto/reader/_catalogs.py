@@ -83,7 +83,7 @@ def _sqlalchemy(name: str, properties: Mapping[str, str]) -> str:
     found = re.fullmatch(r"jdbc:([a-z]+):(.*)", uri)
     if found is None or found[1] not in _DRIVERS:
         raise ConfigurationError(
-            f"Catalog {name} has the database {uri.partition('?')[0]}, which is not read in Python",
+            f"Catalog {name} has a database of {uri.split('//')[0].rstrip(':')}, which is not read in Python",
             f"Databases that are: {', '.join(_DRIVERS)}.",
         )
     from sqlalchemy.engine import make_url

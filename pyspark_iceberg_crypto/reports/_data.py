@@ -127,7 +127,8 @@ class TableReport:
         tags: its tags; they were checked.
         plaintext_metadata: of a table that was encrypted in place, the earlier metadata, as long as the files that it
             reaches were not purged: they are plaintext. ``ok`` is about those that the table has now.
-        versions: what checked it: iceberg_crypto, iceberg, spark, java; without Spark iceberg_crypto, pyiceberg, python.
+        versions: what checked it: iceberg_crypto, iceberg, spark, java; without Spark iceberg_crypto, pyiceberg,
+            python.
         started_at: when the check began: ISO 8601, UTC.
         ended_at: when it ended.
         snapshot_history: the table's snapshots, at most a thousand.

@@ -25,6 +25,7 @@ from pyspark_iceberg_crypto.verbs.inspection import (
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
+    from pyspark_iceberg_crypto.evidence._evidence import TableEvidence
     from pyspark_iceberg_crypto.kms import KeyManagementClient
     from pyspark_iceberg_crypto.reader.proof._opened import Source
     from pyspark_iceberg_crypto.reader.proof._report import ProofReport
@@ -198,7 +199,7 @@ def check_report(
     kms: KeyManagementClient | None = None,
     properties: Mapping[str, str] | None = None,
     catalog: str = "lake",
-) -> ProofReport | VerifyTablesReport:
+) -> TableEvidence | VerifyTablesReport:
     """Check that a report is as it was signed, with Spark or without, and read it.
 
     A genuine report may still show problems: see its ``ok``.

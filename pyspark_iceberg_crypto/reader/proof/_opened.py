@@ -71,7 +71,7 @@ def _loaded(source: Source) -> Subject:
     settings = Settings.of(source.all_properties())
     storage: Any = table.io
     if isinstance(table, EncryptedTable):
-        loaded, storage = table.loaded, table.io.stored
+        loaded, storage = table.loaded, storage.stored
     else:
         loaded = _plaintext(source, table)
     if source.name is not None:
