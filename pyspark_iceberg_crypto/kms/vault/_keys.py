@@ -247,7 +247,7 @@ class VaultKeys(MasterKeys):
         return self._available(_Answer(found.status_code, _json(found)))
 
     def _available(self, answer: _Answer) -> _Answer:
-        """Return an answer to the request itself; raise the error for one that is none."""
+        """Return an answer to the request itself; raise the error for any other."""
         if answer.status in _NOT_NOW or answer.status >= 500:
             sealed = answer.status == 503 and "sealed" in answer.message
             if sealed:
