@@ -42,11 +42,10 @@ CONFIG: dict[str, Any] = {
 OPTIONS = (
     click.Option(
         ["--catalog-conf"],
-        **CATALOG_CONF
-        | {
-            "help": "A property of the catalog, such as type=rest or uri=... It overrides the profile. If neither "
-            "configures the catalog, spark-defaults.conf does. Can be repeated."
-        },
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A property of the catalog, such as type=rest or uri=... It overrides the profile. If neither "
+        "configures the catalog, spark-defaults.conf does. Can be repeated.",
     ),
     click.Option(
         ["--conf"], metavar="KEY=VALUE", multiple=True, help="A Spark setting. Can be repeated."

@@ -24,7 +24,7 @@ def current_metadata(io: FileIO, table: str) -> str:
         table: the table's folder.
 
     Raises:
-        TableNotFoundError: there is none.
+        TableNotFoundError: there is no table.
     """
     hinted = _hint(io, table)
     found = None if hinted is None else _version(io, table, hinted)

@@ -21,7 +21,7 @@ class KeyMetadata:
 
     Attributes:
         key: the DEK: 16, 24 or 32 bytes.
-        aad_prefix: what each block is authenticated with, beside its position; empty if there is none.
+        aad_prefix: what each block is authenticated with, beside its position; empty without a prefix.
         length: the file's length in bytes as it is stored; None if its writer did not record it.
     """
 

@@ -121,7 +121,7 @@ def parsed(name: str, content: bytes, wanted: dict[int, Wanted]) -> dict[str, An
     """Read the struct that a module holds.
 
     Raises:
-        FoundError: it is none that this version knows.
+        FoundError: this version does not know it.
     """
     try:
         return _thrift.CompactReader(content).struct(wanted)

@@ -126,10 +126,11 @@ def of_log(storage: Storage, document: Document, location: str | None) -> NamedF
     So does the metadata that a table had before it was encrypted in place, until its plaintext is purged.
     """
     named = of_snapshots(document)
-    logged = [location] if location else []
+    logged: list[str] = [location] if location else []
     logged += [one["metadata-file"] for one in document.get("metadata-log") or []]
-    plaintext = (document.get("properties") or {}).get(PLAINTEXT_METADATA)
-    for path in dict.fromkeys([*logged, *([plaintext] if plaintext else [])]):
+    plaintext: str | None = (document.get("properties") or {}).get(PLAINTEXT_METADATA)
+    paths: list[str] = [*logged, plaintext] if plaintext else logged
+    for path in dict.fromkeys(paths):
         found, read = _read(storage, path)
         if path == plaintext and read is not None:
             found, read = _of_table(found, read, document)

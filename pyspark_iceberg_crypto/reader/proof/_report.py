@@ -28,7 +28,7 @@ class CheckedFile:
         encrypted: whether that is an encrypted format.
         problem: what is wrong; None: nothing is.
         unchecked: whether the problem is that it could not be checked.
-        code: the problem in one word, see `Problem`; None: there is none.
+        code: the problem in one word, see `Problem`; None: no problem was found.
     """
 
     kind: str

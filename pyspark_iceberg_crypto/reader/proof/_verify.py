@@ -21,7 +21,7 @@ from pyspark_iceberg_crypto.reader.proof._subject import Subject
 from pyspark_iceberg_crypto.reader.proof._tree import Listed, Tree
 
 Progress = Callable[[str, int, int], None]
-"""Is told the step, and how many files and bytes were checked so far; called from one thread."""
+"""Called with the step, and how many files and bytes were checked so far, from one thread."""
 Key = Callable[[], "bytes | KeyMetadata | None"]
 One = TypeVar("One")
 Other = TypeVar("Other")
@@ -46,7 +46,7 @@ class Options:
             branches and tags reach.
         threads: how many files are checked side by side; None: as many as there are cores, and 8 at least, as much of
             the time goes by waiting for the storage.
-        progress: is told how far it is.
+        progress: called with how far it is.
     """
 
     depth: str = MAGIC
@@ -61,7 +61,7 @@ class _Row:
 
     Attributes:
         file: what was found.
-        through: the manifest list above it; None: there is none.
+        through: the manifest list above it; None: it is not below one.
         older: whether only expired snapshots reach it.
     """
 
