@@ -83,13 +83,13 @@ def _sqlalchemy(name: str, properties: Mapping[str, str]) -> str:
     found = re.fullmatch(r"jdbc:([a-z]+):(.*)", uri)
     if found is None or found[1] not in _DRIVERS:
         raise ConfigurationError(
-            f"Catalog {name} has a database of {uri.split('//')[0].rstrip(':')}, which is not read in Python",
+            f"Catalog {name} has a database of {found[1] if found else 'an unknown kind'}, which is not read in Python",
             f"Databases that are: {', '.join(_DRIVERS)}.",
         )
     from sqlalchemy.engine import make_url
 
     if found[1] == "sqlite":
-        return f"sqlite:///{found[2].removeprefix('file:')}"
+        return f"sqlite:///{found[2].removeprefix('file:').partition('?')[0]}"
     url = make_url(f"{_DRIVERS[found[1]]}:{found[2]}")
     user, password = properties.get("jdbc.user"), properties.get("jdbc.password")
     if user:

@@ -135,7 +135,7 @@ def test_catalogs_of_sparks_properties(tmp_path: Path, monkeypatch: pytest.Monke
     for wrong, match in (
         ({"type": "nessie"}, "of type nessie"),
         ({"catalog-impl": "com.example.Own"}, "of type com.example.Own"),
-        ({"type": "jdbc", "uri": "jdbc:oracle:x?password=secret"}, "database jdbc:oracle:x,"),
+        ({"type": "jdbc", "uri": "jdbc:oracle:x?password=secret"}, "database of oracle,"),
         ({"type": "jdbc"}, "Property uri of catalog l is missing"),
         ({"type": "hadoop"}, "Property warehouse of catalog l is missing"),
     ):
