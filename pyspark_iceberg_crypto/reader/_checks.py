@@ -105,8 +105,7 @@ def check(loaded: Loaded, keys: TableKeys, kms: object, trust: Trust, settings: 
         ConfigurationError: its master key cannot vouch for it.
     """
     if loaded.key_id is not None:
-        wrappers = [kek.by for kek in keys.keks if kek.by is not None]
-        settings.allowed_key_ids.check(loaded.table, [loaded.key_id, *wrappers])
+        settings.allowed_key_ids.check(loaded.table, {loaded.key_id, *keys.master_key_ids})
     if trust is Trust.HIVE:
         _check_hash(loaded)
     if _authenticates(trust, settings):

@@ -16,8 +16,7 @@ _NAMES = ("v{}.metadata.json", "v{}.gz.metadata.json", "v{}.metadata.json.gz")
 def current_metadata(io: FileIO, table: str) -> str:
     """Return the location of the newest version's metadata file.
 
-    The hint may be behind, so later versions are looked for one by one. Without a hint the first one is version 1, or
-    0.
+    The hint may be behind, so later versions are looked for one by one; without a hint from version 1 on.
 
     Args:
         io: how files are read.
@@ -25,12 +24,16 @@ def current_metadata(io: FileIO, table: str) -> str:
 
     Raises:
         TableNotFoundError: there is no table.
+        IcebergCryptoError: the version that the hint names is missing.
     """
     hinted = _hint(io, table)
-    found = None if hinted is None else _version(io, table, hinted)
-    if found is None:
-        hinted = 1
-        found = _version(io, table, 1)
+    found = _version(io, table, 1 if hinted is None else hinted)
+    if found is None and hinted is not None:
+        raise IcebergCryptoError(
+            f"Table {table}: the metadata file of version {hinted}, which version-hint.text names, is missing",
+            "Nothing was read: an older version lacks the commits since. Restore the file from a backup or an object "
+            "version; if a newer version is there, correct the hint.",
+        )
     if found is None:
         raise TableNotFoundError(
             f"There is no table in {table}: it has no metadata/version-hint.text and no metadata/v1.metadata.json",

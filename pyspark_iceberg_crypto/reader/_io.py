@@ -87,9 +87,10 @@ class EncryptedFileIO(FileIO):
         """
         for file in files:
             self._require_key(file.file_path, file.listed)
-            held = self._planned.setdefault(file.file_path, file.listed)
-            if held != file.listed:
-                self._planned[file.file_path] = held = file.listed
+            with self._lock:
+                held = self._planned.setdefault(file.file_path, file.listed)
+                if held != file.listed:
+                    self._planned[file.file_path] = held = file.listed
             file.listed = held
 
     def open(self, location: str, listed: Listed) -> InputFile:
@@ -212,7 +213,8 @@ class DecryptedFile(InputFile):
         with stored:
             has = _ags1.length_of(stored, self._file)
             length = self._listed if self.key.length is None else self.key.length
-            file = ExpectedFile(self._file.table, self._file.location, length or has)
+            length = has if length is None else length
+            file = ExpectedFile(self._file.table, self._file.location, length)
             if has != file.length:
                 raise file.of_other_length(has)
             stored.seek(0)

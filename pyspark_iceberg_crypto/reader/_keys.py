@@ -85,6 +85,20 @@ class TableKeys:
         self.entries = {one.key_id: one for one in entries}
 
     @property
+    def master_key_ids(self) -> set[str]:
+        """The ids of the master keys that the KMS may be asked for.
+
+        They are those of all keys that no other key encrypts, and of all that encrypt another: an entry with the id
+        of a master key hides none.
+        """
+        encrypting = {one.by for one in self.entries.values()}
+        return {
+            one.by
+            for one in self.entries.values()
+            if one.by is not None and (one.by not in self.entries or one.key_id in encrypting)
+        }
+
+    @property
     def keks(self) -> list[EncryptedKey]:
         """The KEKs: the keys that no other key of the table encrypts."""
         return [one for one in self.entries.values() if one.by not in self.entries]

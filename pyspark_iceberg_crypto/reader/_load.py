@@ -31,7 +31,7 @@ from pyspark_iceberg_crypto.reader._keys import TableKeys
 from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
 from pyspark_iceberg_crypto.reader._pyiceberg import Pointer, Table, TableMetadata
 from pyspark_iceberg_crypto.reader._settings import Settings
-from pyspark_iceberg_crypto.reader._table import EncryptedTable
+from pyspark_iceberg_crypto.reader._table import EncryptedTable, PlaintextTable
 
 _LOOK_AGAIN_S = (0.01, 0.02, 0.04, 0.08, 0.16)  # name and hash are two rows of Hive's database
 
@@ -49,10 +49,29 @@ def load(
                 "open_table needs a table's name", "open_table(catalog, 'db.t', kms=...)"
             )
         source: Source = OfCatalog(catalog, identifier)
-        properties = {**catalog.properties, **properties}
+        properties = of_catalog(catalog, properties)
     else:
         source = OfPath(str(catalog), identifier, properties)
     return Tables(source, _kms(kms, properties), Settings.of(properties)).load()
+
+
+def of_catalog(catalog: Catalog, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a catalog with those of a call, which come first.
+
+    A REST server may add properties to those that its catalog was made with, so those of encryption are taken from
+    the call alone.
+
+    Raises:
+        ConfigurationError: a REST catalog has a property of encryption that the call has not.
+    """
+    if _pyiceberg.trust(catalog) is Trust.SERVER:
+        for name, value in catalog.properties.items():
+            if name.lower().startswith("encryption.") and properties.get(name) != value:
+                raise ConfigurationError(
+                    f"Property {name} of REST catalog {catalog.name} may be one that its server sent",
+                    "Nothing was read. Pass it to open_table, in properties=..., and not to the catalog.",
+                )
+    return {**catalog.properties, **properties}
 
 
 def _kms(kms: Any, properties: Mapping[str, str]) -> CachedKms | None:
@@ -187,8 +206,15 @@ class Tables:
             io = self.source.io(metadata.properties, found.at.location)
         config = answered.config if answered else {}
         if loaded.key_id is None:
-            return Table(
-                found.at.identifier, metadata, found.at.location, io, self.source.catalog, config
+            return PlaintextTable(
+                found.at.identifier,
+                metadata,
+                found.at.location,
+                io,
+                self.source.catalog,
+                config,
+                tables=self,
+                name=found.name,
             )
         metadata = _pyiceberg.with_snapshots(metadata, loaded.document, EncryptedSnapshot)
         return EncryptedTable(
@@ -233,10 +259,15 @@ def _text(found: Found) -> bytes:
 def _parsed(found: Found, text: bytes) -> dict[str, Any]:
     try:
         document = json.loads(text.decode("utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _not_metadata(found, error) from error
     if not isinstance(document, dict):
         raise _not_metadata(found, "it is not a JSON object")
+    properties, snapshots = document.get("properties"), document.get("snapshots")
+    if not isinstance(properties or {}, dict) or not all(
+        isinstance(one, dict) and "snapshot-id" in one for one in snapshots or []
+    ):
+        raise _not_metadata(found, "its properties or snapshots are not as they should be")
     return document
 
 

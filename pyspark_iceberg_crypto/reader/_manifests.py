@@ -5,10 +5,10 @@ They keep keys apart from the records, so that these show none: not in `inspect`
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pydantic import Field
-from pyiceberg.io import FileIO, InputFile
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntry
 
 from pyspark_iceberg_crypto.errors import NotSupportedError
@@ -19,11 +19,11 @@ from pyspark_iceberg_crypto.reader._io import (
     Listed,
     reading,
     refuse_pickling,
-    refuse_writing,
 )
 from pyspark_iceberg_crypto.reader._pyiceberg import (
     KEY_OF_FILE,
     KEY_OF_MANIFEST,
+    VECTOR_OF_FILE,
     DataFile,
     ManifestFile,
     Snapshot,
@@ -68,7 +68,7 @@ class EncryptedManifest(ManifestFile):
         files = _encrypted(io)
         file = files.open(self.manifest_path, self.listed)
         with reading(ExpectedFile(files.table, self.manifest_path)):
-            entries = super().fetch_manifest_entry(_Only(file), discard_deleted)
+            entries = _pyiceberg.entries(self, file, discard_deleted)
         for entry in entries:
             entry.data_file = EncryptedDataFile.of(entry.data_file)
         return entries
@@ -92,29 +92,18 @@ class EncryptedDataFile(DataFile):
         return made
 
     @property
+    def vector(self) -> tuple[str, int, int] | None:
+        """Of a deletion vector the data file that it is for, and its blob's offset and length in bytes."""
+        path, offset, length = (self[i] for i in VECTOR_OF_FILE)
+        return None if path is None or offset is None or length is None else (path, offset, length)
+
+    @property
     def column_sizes(self) -> dict[int, int]:
         """The sizes of columns, of which delete files have none: `inspect.entries()` expects them."""
         return super().column_sizes or {}
 
     def __reduce__(self) -> NoReturn:
         refuse_pickling(f"File {self.file_path}")
-
-
-class _Only(FileIO):
-    """Opens one file, whatever it is asked for."""
-
-    def __init__(self, file: InputFile) -> None:
-        super().__init__()
-        self._file = file
-
-    def new_input(self, location: str) -> InputFile:
-        return self._file
-
-    def new_output(self, location: str) -> NoReturn:
-        refuse_writing(location)
-
-    def delete(self, location: Any) -> NoReturn:
-        refuse_writing(str(location))
 
 
 def _encrypted(io: FileIO) -> EncryptedFileIO:

@@ -8,6 +8,8 @@ from itertools import chain
 
 from pyiceberg.manifest import DataFileContent, ManifestEntry
 from pyiceberg.table import FileScanTask
+from pyiceberg.transforms import VoidTransform
+from pyiceberg.typedef import Record
 
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
 from pyspark_iceberg_crypto.reader._manifests import EncryptedDataFile
@@ -33,23 +35,31 @@ class Planner(ManifestGroupPlanner):
         """Plan the tasks of manifests."""
         data: list[ManifestEntry] = []
         positions, equality = DeleteFileIndex(), _EqualityDeletes(self.table_metadata)
+        vectors: dict[str, list[ManifestEntry]] = defaultdict(list)
         for entry in chain.from_iterable(self.plan_manifest_entries(manifests)):
             file = entry.data_file
             if not manifest_entry_filter(entry):
                 continue
             if file.content == DataFileContent.DATA:
                 data.append(entry)
-            elif file.content == DataFileContent.POSITION_DELETES:
-                positions.add_delete_file(entry, partition_key=file.partition)
-            else:
+            elif file.content != DataFileContent.POSITION_DELETES:
                 equality.add(entry)
+            elif isinstance(file, EncryptedDataFile) and file.vector is not None:
+                vectors[file.vector[0]].append(entry)
+            else:
+                positions.add_delete_file(entry, _hashed(file))
         residuals = {
             spec: self._build_residual_evaluator(spec) for spec in self.table_metadata.specs()
         }
         tasks = []
         for entry in data:
             file, sequence = entry.data_file, entry.sequence_number or 0
-            deletes = positions.for_data_file(sequence, file, partition_key=file.partition)
+            deletes = positions.for_data_file(sequence, file, _hashed(file))
+            deletes |= {
+                one.data_file
+                for one in vectors.get(file.file_path, ())
+                if (one.sequence_number or 0) >= sequence
+            }
             residual = residuals[file.spec_id](file).residual_for(file.partition)
             tasks.append(FileScanTask(file, {*deletes, *equality.of(sequence, file)}, residual))
         know(self.io, tasks)
@@ -70,7 +80,8 @@ class _EqualityDeletes:
         self._of: dict[_Partition, list[ManifestEntry]] = defaultdict(list)
 
     def add(self, entry: ManifestEntry) -> None:
-        if self._specs[entry.data_file.spec_id].is_unpartitioned():
+        fields = self._specs[entry.data_file.spec_id].fields
+        if all(isinstance(one.transform, VoidTransform) for one in fields):
             self._global.append(entry)
         else:
             self._of[_partition(entry.data_file)].append(entry)
@@ -89,4 +100,13 @@ def know(io: object, tasks: Iterable[FileScanTask]) -> None:
 
 def _partition(file: DataFile) -> _Partition:
     values = file.partition or ()
-    return file.spec_id, tuple(values[i] for i in range(len(values)))
+    return file.spec_id, tuple(_equal(values[i]) for i in range(len(values)))
+
+
+def _hashed(file: DataFile) -> Record:
+    """A partition by which files are found: two of NaN are one."""
+    return Record(*_partition(file)[1])
+
+
+def _equal(value: object) -> object:
+    return "NaN" if isinstance(value, float) and value != value else value

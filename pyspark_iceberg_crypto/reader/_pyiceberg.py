@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
+from pyiceberg.avro.file import AvroFile
 from pyiceberg.catalog import Catalog
-from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io import FileIO, InputFile, load_file_io
 from pyiceberg.io.pyarrow import (
     ArrowScan,
     _combine_positional_deletes,
@@ -25,9 +26,15 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DATA_FILE_TYPE as _DATA_FILE_TYPE
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
+    MANIFEST_ENTRY_SCHEMAS,
     MANIFEST_LIST_FILE_STRUCTS,
     DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
     ManifestFile,
+    _inherit_from_manifest,
     read_manifest_list,
 )
 from pyiceberg.table import DataScan, IncrementalAppendScan, ManifestGroupPlanner, Table
@@ -41,6 +48,7 @@ __all__ = [
     "DEFAULT_READ_VERSION",
     "KEY_OF_FILE",
     "KEY_OF_MANIFEST",
+    "VECTOR_OF_FILE",
     "ArrowScan",
     "DataFile",
     "DataScan",
@@ -53,6 +61,7 @@ __all__ = [
     "Table",
     "TableMetadata",
     "combine_positions",
+    "entries",
     "file_io",
     "missing_values",
     "pointer",
@@ -65,8 +74,12 @@ __all__ = [
 
 VERSION = metadata.version("pyiceberg")
 
-KEY_OF_FILE = [one.field_id for one in _DATA_FILE_TYPE[DEFAULT_READ_VERSION].fields].index(131)
+_READ_VERSION = 3  # PyIceberg's own reads leave out where a deletion vector is
+_FIELDS = [one.field_id for one in _DATA_FILE_TYPE[_READ_VERSION].fields]
+KEY_OF_FILE = _FIELDS.index(131)
 """Where a data file's record has its key metadata."""
+VECTOR_OF_FILE = [_FIELDS.index(one) for one in (143, 144, 145)]
+"""Where a delete file's record has the data file that its deletion vector is for, and the blob's offset and length."""
 KEY_OF_MANIFEST = [
     one.field_id for one in MANIFEST_LIST_FILE_STRUCTS[DEFAULT_READ_VERSION].fields
 ].index(519)
@@ -164,6 +177,21 @@ def file_io(catalog: Catalog | None, properties: Mapping[str, str], location: st
 def table_metadata(document: bytes) -> TableMetadata:
     """Make PyIceberg's model of a metadata document."""
     return TableMetadataUtil.parse_raw(document.decode("utf-8-sig"))
+
+
+def entries(manifest: ManifestFile, file: InputFile, discard_deleted: bool) -> list[ManifestEntry]:
+    """Read a manifest, with the fields of format version 3."""
+    with AvroFile[ManifestEntry](
+        file,
+        MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
+        read_types={-1: ManifestEntry, 2: DataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as read:
+        return [
+            _inherit_from_manifest(entry, manifest)
+            for entry in read
+            if not discard_deleted or entry.status != ManifestEntryStatus.DELETED
+        ]
 
 
 def with_snapshots(

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as _compute
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.expressions.visitors import bind, translate_column_names
+from pyiceberg.io import InputFile
 from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.schema import Schema, prune_columns
@@ -25,6 +26,7 @@ from pyspark_iceberg_crypto.errors import NotSupportedError
 from pyspark_iceberg_crypto.reader import _avro, _parquet, _pyiceberg
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO, reading
+from pyspark_iceberg_crypto.reader._manifests import EncryptedDataFile
 from pyspark_iceberg_crypto.reader._pyiceberg import ArrowScan, DataFile
 
 pc: Any = _compute  # which makes its functions as it is imported
@@ -82,7 +84,7 @@ class Rows(ArrowScan):
 
     def _batches(self, task: FileScanTask, deletes: _Deletes) -> Iterator[pa.RecordBatch]:
         file, metadata = task.file, self._table_metadata
-        positions, equality = deletes.positions.get(file.file_path), deletes.equality_of(task)
+        positions, equality = deletes.positions_of(task), deletes.equality_of(task)
         with self.opened(file, self._dictionary_columns) as stored:
             schema = self.schema_of(stored)
             missing = _pyiceberg.missing_values(
@@ -119,7 +121,7 @@ class Rows(ArrowScan):
     ) -> AbstractContextManager[_Opened]:
         """Open a data or delete file."""
         files = self._files
-        stored = files.new_input(file.file_path)
+        stored = _stored(files, file)
         if file.file_format == FileFormat.PARQUET:
             return _parquet.opened(files.table, stored, dictionary_columns)
         if file.file_format == FileFormat.AVRO:
@@ -162,23 +164,25 @@ class _Deletes:
 
     def __init__(self, rows: Rows, tasks: list[FileScanTask]) -> None:
         self._rows = rows
-        self.positions: dict[str, list[pa.ChunkedArray]] = defaultdict(list)
-        self._equality: dict[str, _Equality] = {}
         wanted = {task.file.file_path for task in tasks}
-        by_equality: list[DataFile] = []
-        by_position: list[DataFile] = []
-        for file in {file for task in tasks for file in task.delete_files}:
-            of_equality = file.content == DataFileContent.EQUALITY_DELETES
-            (by_equality if of_equality else by_position).append(file)
+        by_equality: dict[str, DataFile] = {}
+        by_position: dict[str, list[DataFile]] = defaultdict(list)
+        for file in (file for task in tasks for file in task.delete_files):
+            if file.content == DataFileContent.EQUALITY_DELETES:
+                by_equality[file.file_path] = file
+            else:
+                by_position[file.file_path].append(file)  # a Puffin file has vectors of several
         executor = ExecutorFactory.get_or_create()
-        for found in executor.map(self._positions, by_position):
-            for path, positions in found.items():
-                if path in wanted:
-                    self.positions[path].append(positions)
-        for file, one in zip(
-            by_equality, executor.map(lambda file: _Equality(rows, file), by_equality), strict=True
-        ):
-            self._equality[file.file_path] = one
+        found = executor.map(lambda files: self._positions(files, wanted), by_position.values())
+        self._positions_by = dict(zip(by_position, found, strict=True))
+        read = executor.map(lambda file: _Equality(rows, file), by_equality.values())
+        self._equality = dict(zip(by_equality, read, strict=True))
+
+    def positions_of(self, task: FileScanTask) -> list[pa.ChunkedArray]:
+        """The positions that a task's own delete files have of its data file."""
+        path = task.file.file_path
+        paths = {one.file_path for one in task.delete_files} & self._positions_by.keys()
+        return [self._positions_by[one][path] for one in paths if path in self._positions_by[one]]
 
     def equality_of(self, task: FileScanTask) -> list[_Equality]:
         return [
@@ -187,22 +191,46 @@ class _Deletes:
             if one.file_path in self._equality
         ]
 
-    def _positions(self, file: DataFile) -> dict[str, pa.ChunkedArray]:
-        files = self._rows._files
+    def _positions(
+        self, delete_files: list[DataFile], wanted: set[str]
+    ) -> dict[str, pa.ChunkedArray]:
+        """Read one file, which may be listed once for each deletion vector in it."""
+        files, file = self._rows._files, delete_files[0]
         if file.file_format == FileFormat.PUFFIN:
-            with reading(ExpectedFile(files.table, file.file_path)):
-                with files.new_input(file.file_path).open() as stream:
+            expected = ExpectedFile(files.table, file.file_path)
+            with reading(expected):
+                with _stored(files, file).open() as stream:
                     puffin = PuffinFile(bytes(stream.read()))
-                vectors = deletion_vectors_from_puffin_file(puffin)
-                return {one.referenced_data_file: one.to_vector() for one in vectors}
+                vectors = zip(
+                    puffin.footer.blobs, deletion_vectors_from_puffin_file(puffin), strict=True
+                )
+                by_place = {
+                    (one.referenced_data_file, blob.offset, blob.length): one
+                    for blob, one in vectors
+                }
+            found = {}
+            for one in delete_files:
+                place = one.vector if isinstance(one, EncryptedDataFile) else None
+                if place not in by_place:
+                    raise expected.changed(
+                        "it has no deletion vector where its manifest says that there is one"
+                    )
+                found[place[0]] = by_place[place].to_vector()
+            return found
         with self._rows.opened(file, ("file_path",)) as stored:
             batches = list(stored.batches(["file_path", "pos"], None))
-        found: dict[str, list[pa.Array]] = defaultdict(list)
+        parts: dict[str, list[pa.Array]] = defaultdict(list)
         for batch in batches:
             paths = batch.column("file_path")
-            for path in paths.unique().to_pylist():
-                found[path].append(batch.column("pos").filter(pc.equal(paths, path)))
-        return {path: pa.chunked_array(parts) for path, parts in found.items()}
+            for path in wanted.intersection(paths.unique().to_pylist()):
+                parts[path].append(batch.column("pos").filter(pc.equal(paths, path)))
+        return {path: pa.chunked_array(chunks) for path, chunks in parts.items()}
+
+
+def _stored(files: EncryptedFileIO, file: DataFile) -> InputFile:
+    if isinstance(file, EncryptedDataFile):
+        return files.open(file.file_path, file.listed)
+    return files.new_input(file.file_path)
 
 
 class _Equality:

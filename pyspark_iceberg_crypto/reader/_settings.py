@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,14 @@ METADATA_AUTHENTICATION = "encryption.metadata-authentication"
 PLAINTEXT_TABLES = "encryption.plaintext-tables"
 PLAINTEXT_FILES = "encryption.plaintext-files"
 FILES_WITHOUT_LENGTH = "encryption.files-without-length"
+_KNOWN = {
+    *(ALLOWED_KEY_IDS, METADATA_AUTHENTICATION, PLAINTEXT_TABLES, PLAINTEXT_FILES),
+    FILES_WITHOUT_LENGTH,
+    # what does not concern reading without Spark
+    *("encryption.required", "encryption.statistics", "encryption.manager-impl"),
+    *("encryption.catalog-type", "encryption.catalog-impl", "encryption.expose-key-metadata"),
+    *("encryption.kek.max-age-days", "encryption.value-key-table"),
+}
 
 
 @dataclass(frozen=True)
@@ -35,11 +44,13 @@ class Settings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Settings:
-        """Read the properties; those that do not concern reading are ignored.
+        """Read the properties; those that do not concern reading are ignored. Names have no case, as in Spark.
 
         Raises:
-            ConfigurationError: one has a value that it may not have.
+            ConfigurationError: one has a value that it may not have, two are one in other case, or one of encryption
+                is not known.
         """
+        properties = _of_encryption(properties)
         authentication = _choice(properties, METADATA_AUTHENTICATION, "", "require", "off")
         return cls(
             AllowedKeyIds(properties.get(ALLOWED_KEY_IDS)),
@@ -48,6 +59,28 @@ class Settings:
             _choice(properties, PLAINTEXT_FILES, "refuse", "allow") == "allow",
             _choice(properties, FILES_WITHOUT_LENGTH, "refuse", "accept") == "accept",
         )
+
+
+def _of_encryption(properties: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for given, value in properties.items():
+        name = given.lower()
+        if not name.startswith("encryption.") or name.startswith("encryption.kms"):
+            continue  # those of the KMS are looked at where it is made
+        if found.setdefault(name, value) != value:
+            raise ConfigurationError(
+                f"Property {name} is there twice, in different case, with different values",
+                "Leave one of them out.",
+            )
+        if name not in _KNOWN:
+            near = difflib.get_close_matches(name, _KNOWN, 1)
+            raise ConfigurationError(
+                f"There is no property {given}",
+                f"Did you mean {near[0]}?"
+                if near
+                else "docs/properties.md lists the properties of catalogs.",
+            )
+    return found
 
 
 def _choice(properties: Mapping[str, str], name: str, default: str, *others: str) -> str:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import pyarrow as pa
 import pytest
 from botocore.stub import Stubber
 from doubles.rest_catalog import RestCatalogDouble
@@ -28,6 +29,7 @@ from sqlalchemy import text
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.reader import _load, open_table
+from pyspark_iceberg_crypto.reader._table import PlaintextTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
@@ -73,6 +75,30 @@ def test_sql(sql: SqlCatalog, tmp_path: Path) -> None:
     assert ids(opened) == [1, 2, 3]  # as it was loaded
 
 
+def test_a_plaintext_table_that_gets_encrypted(sql: SqlCatalog, tmp_path: Path) -> None:
+    writer = table(tmp_path / "t")
+    sql.create_table("db.t", SCHEMA)
+    opened = open_table(sql, "db.t", kms=writer.kms)
+    opened.append(pa.table({"id": pa.array([7], pa.int64())}))
+    assert ids(opened.refresh()) == [7]
+    with sql.engine.begin() as connection:
+        connection.execute(
+            text("UPDATE iceberg_tables SET metadata_location = :new"), {"new": writer.location}
+        )
+    before = {*tmp_path.rglob("*")}
+    for change in (
+        lambda: opened.append(pa.table({"id": pa.array([8], pa.int64())})),
+        lambda: opened.delete("id = 7"),
+        lambda: opened.update_schema().add_column("n", LongType()).commit(),
+        opened.refresh,
+    ):
+        with pytest.raises(
+            errors.NotSupportedError, match=r"Table lake\.db\.t was encrypted since"
+        ):
+            change()
+    assert {*tmp_path.rglob("*")} == before
+
+
 def test_the_metadata_file_is_read_once(
     sql: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +138,7 @@ def test_a_catalogs_own_properties_count(tmp_path: Path) -> None:
     catalog.drop_table("db.t")
     plain = table(tmp_path / "plain", key_id=None)
     catalog.register_table("db.t", plain.location)
-    assert type(open_table(catalog, "db.t")) is Table
+    assert type(open_table(catalog, "db.t")) is PlaintextTable
 
 
 # ---- REST
@@ -138,6 +164,18 @@ def test_rest_has_keys_from_the_servers_answer_alone(
     del server.tables["db.t"]
     with pytest.raises(errors.TableNotFoundError):
         opened.refresh()
+
+
+def test_rest_takes_rules_from_the_call_alone(server: RestCatalogDouble, tmp_path: Path) -> None:
+    writer = table(tmp_path / "t", signed=False)
+    server.tables["db.t"] = (writer.location, writer.document)
+    catalog = RestCatalog("lake", uri=server.uri, **{"encryption.plaintext-files": "allow"})
+    with pytest.raises(
+        errors.ConfigurationError, match=r"plaintext-files of REST catalog lake may"
+    ):
+        open_table(catalog, "db.t", kms=writer.kms)
+    rules = {"encryption.plaintext-files": "allow"}
+    assert ids(open_table(catalog, "db.t", kms=writer.kms, properties=rules)) == [1, 2]
 
 
 def test_rest_refuses_a_table_whose_key_id_is_gone(

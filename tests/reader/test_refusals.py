@@ -295,6 +295,40 @@ def test_a_key_id_that_the_catalog_does_not_allow(victim: Writer) -> None:
     assert victim.kms.asked == ["k1"]  # of the first read
 
 
+def test_an_entry_with_the_id_of_a_master_key_hides_none(victim: Writer) -> None:
+    def hide(metadata: dict[str, Any]) -> None:
+        [kek] = [one for one in metadata["encryption-keys"] if one["encrypted-by-id"] == "k1"]
+        metadata["encryption-keys"].append({**kek, "key-id": "evil"})
+        kek["encrypted-by-id"] = "evil"
+
+    edit(victim, hide)
+    with pytest.raises(errors.AccessDeniedError, match="is 'evil', and the catalog allows only k1"):
+        read(victim, allowed_key_ids="k1", metadata_authentication="off")
+    assert victim.kms.asked == []
+
+
+def test_names_of_properties_have_no_case_and_are_known(victim: Writer) -> None:
+    for properties, match in (
+        ({"encryption.Allowed-Key-Ids": "k2"}, "allows only k2"),
+        ({"encryption.plaintext-table": "refuse"}, "no property encryption.plaintext-table"),
+        (
+            {"encryption.Plaintext-Files": "allow", "encryption.plaintext-files": "refuse"},
+            "twice, in different case",
+        ),
+    ):
+        with pytest.raises(errors.IcebergCryptoError, match=match):
+            open_table(victim.location, kms=victim.kms, properties=properties)
+
+
+def test_the_version_of_the_hint_is_missing(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "t", SCHEMA, hadoop=True)
+    for _ in range(3):
+        writer.write()
+    writer.metadata.unlink()
+    with pytest.raises(errors.IcebergCryptoError, match="version 3, which version-hint.text names"):
+        open_table(tmp_path / "t", kms=writer.kms)
+
+
 def test_a_kek_that_another_kms_wrapped(tmp_path: Path) -> None:
     class Other(OwnKms):
         def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:

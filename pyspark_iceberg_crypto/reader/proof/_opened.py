@@ -15,6 +15,7 @@ from pyspark_iceberg_crypto.kms import CachedKms, from_properties
 from pyspark_iceberg_crypto.reader import _pyiceberg
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
 from pyspark_iceberg_crypto.reader._keys import TableKeys
+from pyspark_iceberg_crypto.reader._load import of_catalog
 from pyspark_iceberg_crypto.reader._open import open_table
 from pyspark_iceberg_crypto.reader._settings import Settings
 from pyspark_iceberg_crypto.reader._table import EncryptedTable
@@ -37,8 +38,9 @@ class Source:
 
     def all_properties(self) -> dict[str, str]:
         """Return the properties of the catalog, and those that go before them."""
-        own = self.catalog.properties if isinstance(self.catalog, Catalog) else {}
-        return {**own, **self.properties}
+        if isinstance(self.catalog, Catalog):
+            return of_catalog(self.catalog, self.properties)
+        return dict(self.properties)
 
     def client(self) -> CachedKms | None:
         """Return what unwraps keys; None: nothing says which KMS it is."""

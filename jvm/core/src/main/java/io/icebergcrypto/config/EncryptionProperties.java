@@ -3,12 +3,12 @@ package io.icebergcrypto.config;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.Snapshot;
@@ -128,13 +128,22 @@ public final class EncryptionProperties {
     return masterKeyIds(metadata).findFirst().orElse(null);
   }
 
-  /** The ids of the master keys that wrapped a table's KEKs: one, but during a rotation. */
+  /**
+   * The ids of the master keys that a table's KEKs need: one, but during a rotation. What encrypts
+   * another key is a KEK, even if there is a key with its master key's id, which would hide it.
+   */
   static Stream<String> masterKeyIds(TableMetadata metadata) {
-    Set<String> ids =
-        metadata.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
+    Set<String> ids = new HashSet<>();
+    Set<String> encrypting = new HashSet<>();
+    for (EncryptedKey key : metadata.encryptionKeys()) {
+      ids.add(key.keyId());
+      encrypting.add(key.encryptedById());
+    }
+
     return metadata.encryptionKeys().stream()
+        .filter(key -> key.encryptedById() != null)
+        .filter(key -> !ids.contains(key.encryptedById()) || encrypting.contains(key.keyId()))
         .map(EncryptedKey::encryptedById)
-        .filter(id -> id != null && !ids.contains(id))
         .distinct();
   }
 

@@ -4,8 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 
+import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.testing.TestLake;
+import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.Map;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -81,5 +89,29 @@ class AllowedKeyIdsTest {
     AllowedKeyIds allowed = AllowedKeyIds.parse("*a*a*a*a*a*a*a*a*a*a*b");
     assertTimeoutPreemptively(
         Duration.ofSeconds(10), () -> assertThat(allowed.allows("a".repeat(20_000))).isFalse());
+  }
+
+  /** A list's key by K, K by a master key of the attacker's, and an entry with that master key's id. */
+  @Test
+  void anEntryWithTheIdOfAMasterKeyHidesNone() {
+    TableMetadata metadata =
+        TableMetadata.buildFrom(
+                TableMetadata.newTableMetadata(
+                    TestLake.SCHEMA,
+                    PartitionSpec.unpartitioned(),
+                    "s3://b/t",
+                    Map.of("format-version", "3", "encryption.key-id", "sales")))
+            .addEncryptionKey(entry("evil", "sales"))
+            .addEncryptionKey(entry("k", "evil"))
+            .addEncryptionKey(entry("list", "k"))
+            .build();
+    assertThat(EncryptionProperties.masterKeyIds(metadata)).containsExactlyInAnyOrder("sales", "evil");
+    assertThatThrownBy(() -> AllowedKeyIds.parse("sales").check("lake.db.t", metadata))
+        .isInstanceOf(AccessDeniedException.class)
+        .hasMessageContaining("encryption.key-id is 'evil'");
+  }
+
+  private static EncryptedKey entry(String id, String by) {
+    return new BaseEncryptedKey(id, ByteBuffer.wrap(new byte[60]), by, Map.of());
   }
 }
