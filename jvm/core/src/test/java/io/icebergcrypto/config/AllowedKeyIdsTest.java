@@ -91,7 +91,9 @@ class AllowedKeyIdsTest {
         Duration.ofSeconds(10), () -> assertThat(allowed.allows("a".repeat(20_000))).isFalse());
   }
 
-  /** A list's key by K, K by a master key of the attacker's, and an entry with that master key's id. */
+  /**
+   * A list's key by K, K by a master key of the attacker's, and an entry with that master key's id.
+   */
   @Test
   void anEntryWithTheIdOfAMasterKeyHidesNone() {
     TableMetadata metadata =
@@ -105,7 +107,8 @@ class AllowedKeyIdsTest {
             .addEncryptionKey(entry("k", "evil"))
             .addEncryptionKey(entry("list", "k"))
             .build();
-    assertThat(EncryptionProperties.masterKeyIds(metadata)).containsExactlyInAnyOrder("sales", "evil");
+    assertThat(EncryptionProperties.masterKeyIds(metadata))
+        .containsExactlyInAnyOrder("sales", "evil");
     assertThatThrownBy(() -> AllowedKeyIds.parse("sales").check("lake.db.t", metadata))
         .isInstanceOf(AccessDeniedException.class)
         .hasMessageContaining("encryption.key-id is 'evil'");
