@@ -226,8 +226,8 @@ def stored_length(plaintext_length: int) -> int:
     return HEADER + plaintext_length + max(1, -(-plaintext_length // BLOCK)) * OVERHEAD
 
 
-def listed_length(listed: int, has: int, file: ExpectedFile) -> int | None:
-    """Return the length of a file whose key metadata has none, by what lists it.
+def fits_listed(listed: int, has: int) -> bool:
+    """Whether a file is as long as what lists it says, so that nothing of it is missing.
 
     A list gives the length in bytes as they are stored, as the specification has it; or of the content, as iceberg-rust
     does for manifests.
@@ -235,7 +235,14 @@ def listed_length(listed: int, has: int, file: ExpectedFile) -> int | None:
     Args:
         listed: what the list gives, in one of the two meanings.
         has: the length that the storage gives.
-        file: which file it is.
+    """
+    # taken for that of the content, it may be that of a longer file which was cut off behind a full block
+    is_whole_blocks = listed > _STORED and (listed - HEADER) % _STORED == 0
+    return listed > 0 and (has == stored_length(listed) or (has == listed and not is_whole_blocks))
+
+
+def listed_length(listed: int, has: int, file: ExpectedFile) -> int | None:
+    """Return the length of a file whose key metadata has none, by what lists it: see `fits_listed`.
 
     Returns:
         None if a file that was cut off behind a block could have this length.
@@ -243,11 +250,10 @@ def listed_length(listed: int, has: int, file: ExpectedFile) -> int | None:
     Raises:
         TamperedError: it has another length in either meaning.
     """
-    if has == stored_length(listed):
+    if fits_listed(listed, has):
         return has
     if has == listed:
-        whole_blocks = listed > _STORED and (listed - HEADER) % _STORED == 0
-        return None if whole_blocks else has
+        return None
     raise file.not_as_listed(listed, has, stored_length(listed))
 
 

@@ -23,7 +23,7 @@ class AllowedKeyIds:
     """
 
     def __init__(self, listed: str | None) -> None:
-        self._listed = listed
+        self.listed = listed
         entries = (
             []
             if listed is None
@@ -33,7 +33,7 @@ class AllowedKeyIds:
 
     def allows(self, key_id: str) -> bool:
         """Whether tables may have a key id."""
-        return self._listed is None or any(one.fullmatch(key_id) for one in self._patterns)
+        return self.listed is None or any(one.fullmatch(key_id) for one in self._patterns)
 
     def check(self, table: str, key_ids: Iterable[str]) -> None:
         """Check the master keys of a table, its own and those of its KEKs, before the KMS is asked for one.
@@ -44,7 +44,7 @@ class AllowedKeyIds:
         for key_id in key_ids:
             if not self.allows(key_id):
                 raise AccessDeniedError(
-                    f"Table {table}: encryption.key-id is '{key_id}', and the catalog allows only {self._listed} "
+                    f"Table {table}: encryption.key-id is '{key_id}', and the catalog allows only {self.listed} "
                     f"({PROPERTY})",
                     "If the table was created with this key, add it where the catalog is configured. If not, the "
                     "table's metadata was changed: find out who did it; CALL <catalog>.system.repair_table shows which "

@@ -29,9 +29,9 @@ from pyspark_iceberg_crypto.reader._hadoop import current_metadata
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
 from pyspark_iceberg_crypto.reader._keys import TableKeys
 from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
-from pyspark_iceberg_crypto.reader._pyiceberg import Pointer, Table, TableMetadata
+from pyspark_iceberg_crypto.reader._pyiceberg import Pointer, TableMetadata
 from pyspark_iceberg_crypto.reader._settings import Settings
-from pyspark_iceberg_crypto.reader._table import EncryptedTable, PlaintextTable
+from pyspark_iceberg_crypto.reader._table import EncryptedTable, OpenedTable, PlaintextTable
 
 _LOOK_AGAIN_S = (0.01, 0.02, 0.04, 0.08, 0.16)  # name and hash are two rows of Hive's database
 
@@ -41,7 +41,7 @@ def load(
     identifier: str | tuple[str, ...] | None,
     kms: Any,
     properties: dict[str, str],
-) -> Table:
+) -> OpenedTable:
     """See `open_table`."""
     if isinstance(catalog, Catalog):
         if identifier is None:
@@ -52,7 +52,7 @@ def load(
         properties = of_catalog(catalog, properties)
     else:
         source = OfPath(str(catalog), identifier, properties)
-    return Tables(source, _kms(kms, properties), Settings.of(properties)).load()
+    return Tables(source, kms_of(kms, properties), Settings.of(properties)).load()
 
 
 def of_catalog(catalog: Catalog, properties: Mapping[str, str]) -> dict[str, str]:
@@ -74,7 +74,7 @@ def of_catalog(catalog: Catalog, properties: Mapping[str, str]) -> dict[str, str
     return {**catalog.properties, **properties}
 
 
-def _kms(kms: Any, properties: Mapping[str, str]) -> CachedKms | None:
+def kms_of(kms: Any, properties: Mapping[str, str]) -> CachedKms | None:
     """Return what unwraps keys, with a cache; None if nothing says which KMS it is."""
     if kms is not None:
         return kms if isinstance(kms, CachedKms) else CachedKms(kms)
@@ -176,10 +176,10 @@ class Tables:
 
     def __init__(self, source: Source, kms: CachedKms | None, settings: Settings) -> None:
         self.source = source
-        self._kms = kms
-        self._settings = settings
+        self.kms = kms
+        self.settings = settings
 
-    def load(self) -> Table:
+    def load(self) -> OpenedTable:
         """Load the table, and check its metadata; a hash of Hive that differs is looked at again."""
         for delay in _LOOK_AGAIN_S if self.source.trust is Trust.HIVE else ():
             try:
@@ -188,7 +188,7 @@ class Tables:
                 time.sleep(delay)
         return self._load()
 
-    def _load(self) -> Table:
+    def _load(self) -> OpenedTable:
         found = self.source.find()
         text = None if found.stored is None else _text(found)
         document = found.at.answer if text is None else _parsed(found, text)
@@ -197,7 +197,7 @@ class Tables:
         )
         kms = self._for_table(loaded)
         keys = TableKeys(found.name, loaded.document, kms)
-        _checks.check(loaded, keys, kms, self.source.trust, self._settings)
+        _checks.check(loaded, keys, kms, self.source.trust, self.settings)
         answered = found.at.table
         if text is None and answered is not None:
             metadata, io = answered.metadata, answered.io
@@ -205,23 +205,16 @@ class Tables:
             metadata = _metadata(found, text or b"")
             io = self.source.io(metadata.properties, found.at.location)
         config = answered.config if answered else {}
-        if loaded.key_id is None:
-            return PlaintextTable(
-                found.at.identifier,
-                metadata,
-                found.at.location,
-                io,
-                self.source.catalog,
-                config,
-                tables=self,
-                name=found.name,
-            )
-        metadata = _pyiceberg.with_snapshots(metadata, loaded.document, EncryptedSnapshot)
-        return EncryptedTable(
+        kind: type[OpenedTable] = PlaintextTable
+        if loaded.key_id is not None:
+            kind = EncryptedTable
+            metadata = _pyiceberg.with_snapshots(metadata, loaded.document, EncryptedSnapshot)
+            io = EncryptedFileIO(io, found.name, keys, self.settings)
+        return kind(
             found.at.identifier,
             metadata,
             found.at.location,
-            EncryptedFileIO(io, found.name, keys, self._settings),
+            io,
             self.source.catalog,
             config,
             tables=self,
@@ -229,8 +222,8 @@ class Tables:
         )
 
     def _for_table(self, loaded: Loaded) -> CachedKms:
-        if self._kms is not None:
-            return self._kms.for_table(str(loaded.document.get("table-uuid")))
+        if self.kms is not None:
+            return self.kms.for_table(str(loaded.document.get("table-uuid")))
         if loaded.was_encrypted:
             raise ConfigurationError(
                 f"Table {loaded.table} is encrypted, and no KMS was given to open_table",

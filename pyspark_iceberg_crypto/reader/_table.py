@@ -42,61 +42,11 @@ _WRITES = (
 _OF_OTHER_READERS = ("to_daft", "to_bodo", "__datafusion_table_provider__")
 
 
-class PlaintextTable(Table):
-    """A table without a key id, as PyIceberg has it, until it is encrypted: then it is not written as this one."""
-
-    def __init__(
-        self,
-        identifier: tuple[str, ...],
-        metadata: TableMetadata,
-        metadata_location: str,
-        io: FileIO,
-        catalog: Catalog,
-        config: dict[str, str] = EMPTY_DICT,
-        *,
-        tables: Tables,
-        name: str,
-    ) -> None:
-        """Make a table; arguments as of PyIceberg's, what loads it again, and its full name."""
-        super().__init__(identifier, metadata, metadata_location, io, catalog, config)
-        self._tables = tables
-        self._full_name = name
-
-    def refresh(self) -> Table:
-        """Load and check the table's metadata again; see `open_table` for errors."""
-        fresh = self._still_plaintext()
-        self._check_uuid(self.metadata, fresh.metadata)
-        self.metadata, self.metadata_location = fresh.metadata, fresh.metadata_location
-        self.io, self.config = fresh.io, fresh.config
-        return self
-
-    def transaction(self) -> Transaction:
-        """Begin a transaction, unless the table is encrypted by now."""
-        self._still_plaintext()
-        return super().transaction()
-
-    def _do_commit(
-        self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
-    ) -> None:
-        self._still_plaintext()
-        super()._do_commit(updates, requirements)
-
-    def _still_plaintext(self) -> Table:
-        fresh = self._tables.load()
-        if isinstance(fresh, EncryptedTable):
-            raise NotSupportedError(
-                f"Table {self._full_name} was encrypted since it was opened",
-                "Nothing was written. Open it again with open_table.",
-            )
-        return fresh
-
-
-class EncryptedTable(Table):
-    """An encrypted table.
+class OpenedTable(Table):
+    """A table that `open_table` opened.
 
     Attributes:
         loaded: its metadata as it was loaded and checked.
-        io: the `EncryptedFileIO` that decrypts.
     """
 
     loaded: Loaded
@@ -120,16 +70,52 @@ class EncryptedTable(Table):
 
     def refresh(self) -> Table:
         """Load and check the table's metadata again; see `open_table` for errors."""
-        fresh = self._tables.load()
+        fresh = self._again()
         self._check_uuid(self.metadata, fresh.metadata)
-        if not isinstance(fresh, EncryptedTable):
-            raise NotSupportedError(
-                f"Table {self.loaded.table} is not encrypted any more", "Open it again."
-            )
         # the keys first: a scan in another thread may have the older metadata with them, and not the other way round
         self.io, self.config, self.loaded = fresh.io, fresh.config, fresh.loaded
         self.metadata, self.metadata_location = fresh.metadata, fresh.metadata_location
         return self
+
+    def _again(self) -> OpenedTable:
+        """Load it again, and refuse what is not the same kind of table any more."""
+        fresh = self._tables.load()
+        if type(fresh) is not type(self):
+            raise self._is_another()
+        return fresh
+
+    def _is_another(self) -> NotSupportedError:
+        raise NotImplementedError
+
+
+class PlaintextTable(OpenedTable):
+    """A table without a key id, as PyIceberg has it, until it is encrypted: then it is not written as this one."""
+
+    def transaction(self) -> Transaction:
+        """Begin a transaction, unless the table is encrypted by now."""
+        self._again()
+        return super().transaction()
+
+    def _do_commit(
+        self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
+    ) -> None:
+        self._again()
+        super()._do_commit(updates, requirements)
+
+    def _is_another(self) -> NotSupportedError:
+        return NotSupportedError(
+            f"Table {self.loaded.table} was encrypted since it was opened",
+            "Nothing was written. Open it again with open_table.",
+        )
+
+
+class EncryptedTable(OpenedTable):
+    """An encrypted table, whose `io` is the `EncryptedFileIO` that decrypts."""
+
+    def _is_another(self) -> NotSupportedError:
+        return NotSupportedError(
+            f"Table {self.loaded.table} is not encrypted any more", "Open it again."
+        )
 
     def scan(
         self,

@@ -45,13 +45,13 @@ def cat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
         f"kms: {{type: keystore, path: {keystore}, password-env: P}}}}}}\n"
     )
     monkeypatch.setenv("ICEBERG_CRYPTO_CONFIG", str(profile))
-    stock = _load._kms
+    stock = _load.kms_of
 
     def own(given: Any, properties: Any) -> Any:
         assert given is None or given == Keystore(path=str(keystore), password_env="P")
         return stock(kms, properties)
 
-    monkeypatch.setattr(_load, "_kms", own)
+    monkeypatch.setattr(_load, "kms_of", own)
     return lambda *arguments: CliRunner().invoke(cli.main, ["cat", *arguments])
 
 

@@ -28,7 +28,7 @@ from pyiceberg.types import LongType, NestedField
 from sqlalchemy import text
 
 from pyspark_iceberg_crypto import errors
-from pyspark_iceberg_crypto.reader import _load, open_table
+from pyspark_iceberg_crypto.reader import _load, open_table, verify_table
 from pyspark_iceberg_crypto.reader._table import PlaintextTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
@@ -97,6 +97,17 @@ def test_a_plaintext_table_that_gets_encrypted(sql: SqlCatalog, tmp_path: Path) 
         ):
             change()
     assert {*tmp_path.rglob("*")} == before
+
+
+def test_a_plaintext_table_is_told_to_be_one(sql: SqlCatalog, tmp_path: Path) -> None:
+    writer = table(tmp_path / "t", key_id=None)
+    sql.register_table("db.t", writer.location)
+    report = verify_table(sql, "db.t")
+    assert report.metadata_location == writer.location
+    assert (report.exit_code, {one["code"] for one in report.to_dict()["problems"]}) == (
+        1,
+        {"plaintext"},
+    )
 
 
 def test_the_metadata_file_is_read_once(

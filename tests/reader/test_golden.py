@@ -14,10 +14,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import Table
 
+from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms import Keystore
 from pyspark_iceberg_crypto.reader import _ags1, open_table
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
+from pyspark_iceberg_crypto.reader._manifests import EncryptedDataFile
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
@@ -92,3 +94,26 @@ def test_streams_of_iceberg_rust(path: Path) -> None:
     with path.open("rb") as stored:
         plaintext = _ags1.DecryptedStream(stored, key, file).read()
     assert plaintext == bytes((i * 31 + (i >> 11)) & 255 for i in range(size))
+
+
+def test_a_deletion_vector_is_where_its_manifest_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Puffin file may have vectors of other data files, and those that others have replaced."""
+    opened, _ = golden(tmp_path, "f0aa7ec", "hadoop")
+    table, stock = opened(), EncryptedDataFile.vector.fget
+    assert stock is not None
+
+    def listed(change: Callable[[str, int, int], tuple[str, int, int]]) -> None:
+        def vector(file: EncryptedDataFile) -> tuple[str, int, int] | None:
+            told = stock(file)
+            return None if told is None else change(*told)
+
+        monkeypatch.setattr(EncryptedDataFile, "vector", property(vector))
+
+    with_deletes = table.scan().to_arrow().num_rows
+    listed(lambda path, offset, length: (f"{path}.another", offset, length))
+    assert table.scan().to_arrow().num_rows > with_deletes
+    listed(lambda path, offset, length: (path, offset + 1, length))
+    with pytest.raises(errors.TamperedError, match="no deletion vector where its manifest says"):
+        table.scan().to_arrow()

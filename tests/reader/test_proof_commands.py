@@ -192,7 +192,7 @@ def test_signatures_by_functions(golden: Golden, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     file.write_text(signed.to_json())
     assert check_report(file, kms=golden.client) == signed
-    denied = {"encryption.allowed-key-ids": "other"}
+    denied = {"encryption.Allowed-Key-Ids": "other"}  # names have no case
     with pytest.raises(AccessDeniedError, match="not signed with master key 'k1'"):
         sign_report(report, "k1", kms=golden.client, properties=denied)
     with pytest.raises(AccessDeniedError, match="allows only other"):

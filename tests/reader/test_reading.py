@@ -7,14 +7,19 @@ import pickle
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import polars as pl
 import pytest
 from harness.encrypted_tables import EQUALITY, OwnKms, Writer
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
+from pyiceberg.transforms import VoidTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -37,7 +42,7 @@ from pyiceberg.types import (
 )
 
 from pyspark_iceberg_crypto import errors
-from pyspark_iceberg_crypto.reader import open_table
+from pyspark_iceberg_crypto.reader import _plan, open_table
 from pyspark_iceberg_crypto.reader._table import PlaintextTable
 
 ID = NestedField(1, "id", LongType(), required=False)
@@ -365,11 +370,6 @@ def test_row_lineage_is_refused(tmp_path: Path) -> None:
 
 
 def test_partitions_of_nan_are_one() -> None:
-    from pyiceberg.manifest import DataFile, DataFileContent
-    from pyiceberg.typedef import Record
-
-    from pyspark_iceberg_crypto.reader import _plan
-
     files = []
     for _ in range(2):
         file = DataFile.from_args(content=DataFileContent.DATA, partition=Record(float("nan"), 1))
@@ -378,6 +378,19 @@ def test_partitions_of_nan_are_one() -> None:
     assert _plan._partition(files[0]) == _plan._partition(files[1])
     assert hash(_plan._hashed(files[0])) == hash(_plan._hashed(files[1]))
     assert _plan._hashed(files[0]) == _plan._hashed(files[1])
+
+
+def test_a_spec_of_void_fields_has_no_partitions() -> None:
+    """Its equality deletes apply to data files of all specs."""
+    void = PartitionSpec(PartitionField(1, 1000, VoidTransform(), "part"), spec_id=1)
+    deletes = _plan._EqualityDeletes(SimpleNamespace(specs=lambda: {1: void}))  # type: ignore[arg-type]
+    deleted = DataFile.from_args(content=DataFileContent.EQUALITY_DELETES, partition=Record(None))
+    deleted.spec_id = 1
+    deletes.add(ManifestEntry.from_args(sequence_number=2, data_file=deleted))
+    data = DataFile.from_args(content=DataFileContent.DATA, partition=Record("p"))
+    data.spec_id = 0
+    assert deletes.of(1, data) == [deleted]
+    assert deletes.of(2, data) == []
 
 
 def test_a_plaintext_table_is_pyicebergs_own(tmp_path: Path) -> None:

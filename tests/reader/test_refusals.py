@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import shutil
 import struct
 import zipfile
@@ -24,7 +25,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType
 
 from pyspark_iceberg_crypto import errors
-from pyspark_iceberg_crypto.reader import _ags1, open_table
+from pyspark_iceberg_crypto.reader import _ags1, _settings, open_table
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 
@@ -318,6 +319,15 @@ def test_names_of_properties_have_no_case_and_are_known(victim: Writer) -> None:
     ):
         with pytest.raises(errors.IcebergCryptoError, match=match):
             open_table(victim.location, kms=victim.kms, properties=properties)
+
+
+def test_the_properties_that_are_known_are_javas() -> None:
+    """Java's table of properties, of which its catalogs accept these."""
+    table = Path("jvm/core/src/main/resources/io/icebergcrypto/kms/config/properties.tsv")
+    rows = (line.split("\t")[:2] for line in table.read_text().splitlines())
+    javas = {name for section, name in rows if section in ("catalog", "rules")}
+    of_encryption = {one for one in javas if re.match(r"encryption\.(?!kms)", one)}
+    assert of_encryption == _settings._KNOWN
 
 
 def test_the_version_of_the_hint_is_missing(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark_iceberg_crypto.evidence._evidence import TableEvidence
     from pyspark_iceberg_crypto.kms import KeyManagementClient
+    from pyspark_iceberg_crypto.reader._allowed import AllowedKeyIds
     from pyspark_iceberg_crypto.reader.proof._opened import Source
     from pyspark_iceberg_crypto.reader.proof._report import ProofReport
     from pyspark_iceberg_crypto.reader.proof._verify import Progress
@@ -226,10 +227,10 @@ def check_report(
     return kept_reports.check_report_by(check, catalog, file, key_id, _report.ProofReport)
 
 
-def _allowed(source: Source) -> str | None:
-    from pyspark_iceberg_crypto.reader._allowed import PROPERTY
+def _allowed(source: Source) -> AllowedKeyIds:
+    from pyspark_iceberg_crypto.reader._settings import Settings
 
-    return source.all_properties().get(PROPERTY)
+    return Settings.of(source.all_properties()).allowed_key_ids
 
 
 def _source(

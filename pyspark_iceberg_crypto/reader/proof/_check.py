@@ -109,7 +109,7 @@ class FileCheck:
         if problem := _wrong_length(file.length, expected, key.length, is_stream):
             return problem
         self._check_content(file, is_stream, key)
-        fits = fits_listed(expected, file.length) if is_stream else expected >= 0
+        fits = _ags1.fits_listed(expected, file.length) if is_stream else expected >= 0
         if key.length is not None or fits or self._any_length:
             return None
         return FileProblem(
@@ -189,21 +189,6 @@ def _wrong_length(
     return FileProblem(
         _problems.TAMPERED,
         f"the table's metadata gives its length as {expected} bytes, its key metadata as {wanted}",
-    )
-
-
-def fits_listed(listed: int, stored: int) -> bool:
-    """Whether a stream is as long as what lists it says: in bytes as stored, or of its content, as iceberg-rust has it.
-
-    Args:
-        listed: the length that the list gives, in one of the two meanings.
-        stored: the length in bytes that the storage gives.
-    """
-    block = _ags1.BLOCK + _ags1.OVERHEAD
-    # taken for that of the content, it may be that of a longer file which was cut off behind a full block
-    is_whole_blocks = listed > block and (listed - _ags1.HEADER) % block == 0
-    return listed > 0 and (
-        stored == _ags1.stored_length(listed) or (stored == listed and not is_whole_blocks)
     )
 
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.table import Table
 
 from pyspark_iceberg_crypto.kms import CachedKms, from_properties
-from pyspark_iceberg_crypto.reader import _pyiceberg
-from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
+from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
 from pyspark_iceberg_crypto.reader._keys import TableKeys
-from pyspark_iceberg_crypto.reader._load import of_catalog
-from pyspark_iceberg_crypto.reader._open import open_table
-from pyspark_iceberg_crypto.reader._settings import Settings
-from pyspark_iceberg_crypto.reader._table import EncryptedTable
+from pyspark_iceberg_crypto.reader._load import kms_of, load, of_catalog
 from pyspark_iceberg_crypto.reader.proof._subject import Subject
 
 
@@ -44,11 +38,7 @@ class Source:
 
     def client(self) -> CachedKms | None:
         """Return what unwraps keys; None: nothing says which KMS it is."""
-        if self.kms is not None:
-            return self.kms if isinstance(self.kms, CachedKms) else CachedKms(self.kms)
-        properties = self.all_properties()
-        named = any(name.lower().startswith("encryption.kms-") for name in properties)
-        return from_properties(properties) if named else None
+        return kms_of(self.kms, self.all_properties())
 
     def require_client(self) -> CachedKms:
         """Return what unwraps keys.
@@ -65,28 +55,13 @@ def opened(source: Source) -> Subject:
 
 
 def _loaded(source: Source) -> Subject:
-    table = open_table(
-        source.catalog, source.identifier, kms=source.kms, properties=source.properties
-    )
-    is_path = not isinstance(source.catalog, Catalog)
-    trust = Trust.POINTER if is_path else _pyiceberg.trust(source.catalog)  # type: ignore[arg-type]
-    settings = Settings.of(source.all_properties())
-    storage: Any = table.io
-    if isinstance(table, EncryptedTable):
-        loaded, storage = table.loaded, storage.stored
-    else:
-        loaded = _plaintext(source, table)
+    table = load(source.catalog, source.identifier, source.kms, dict(source.properties))
+    tables, loaded = table._tables, table.loaded
+    storage = table.io.stored if isinstance(table.io, EncryptedFileIO) else table.io
     if source.name is not None:
         loaded = replace(loaded, table=source.name)
     client = source.kms and source.kms.for_table(str(loaded.document.get("table-uuid")))
     keys = TableKeys(loaded.table, loaded.document, client)
     told = None if source.kms is None else str(source.kms)
+    trust, settings = tables.source.trust, tables.settings
     return Subject(loaded, keys, told, storage, trust, settings, client, lambda: _loaded(source))
-
-
-def _plaintext(source: Source, table: Table) -> Loaded:
-    document = json.loads(table.metadata.model_dump_json(by_alias=True, exclude_none=True))
-    name = ".".join(table.name())
-    if isinstance(source.catalog, Catalog):
-        name = f"{source.catalog.name}.{name}"
-    return Loaded(name, table.metadata_location, document)

@@ -31,13 +31,13 @@ _KEY_LENGTH = 32  # RFC 2104, section 3: the hash's length
 _NO_TABLE = "none"  # what the KMS is told, which may bind keys to tables
 
 
-def sign(document: str, key_id: str, allowed: str | None, kms: CachedKms) -> dict[str, str]:
+def sign(document: str, key_id: str, allowed: AllowedKeyIds, kms: CachedKms) -> dict[str, str]:
     """Sign a document.
 
     Args:
         document: a JSON object; a signature that it has is replaced.
         key_id: the master key.
-        allowed: the catalog's list of master keys; None: all.
+        allowed: the catalog's list of master keys.
         kms: what wraps the signature's key.
 
     Raises:
@@ -59,13 +59,13 @@ def sign(document: str, key_id: str, allowed: str | None, kms: CachedKms) -> dic
     return {**signature, "mac": _mac(_strict(document), signature, key)}
 
 
-def check(document: str, key_id: str | None, allowed: str | None, kms: CachedKms) -> None:
+def check(document: str, key_id: str | None, allowed: AllowedKeyIds, kms: CachedKms) -> None:
     """Check that a document is as it was signed.
 
     Args:
         document: the signed JSON object, as it stands in its file.
         key_id: the master key that must have signed it; None: any that is allowed.
-        allowed: the catalog's list of master keys, for when none is named; None: all.
+        allowed: the catalog's list of master keys, for when none is named.
         kms: what unwraps the signature's key.
 
     Raises:
@@ -159,10 +159,10 @@ def _changed(why: str) -> TamperedError:
     )
 
 
-def _check_signer(key_id: str, allowed: str | None) -> None:
-    if not AllowedKeyIds(allowed).allows(key_id):
+def _check_signer(key_id: str, allowed: AllowedKeyIds) -> None:
+    if not allowed.allows(key_id):
         raise AccessDeniedError(
-            f"A report is not signed with master key '{key_id}': the catalog allows only {allowed} ({PROPERTY})",
+            f"A report is not signed with master key '{key_id}': the catalog allows only {allowed.listed} ({PROPERTY})",
             "Sign with one of these, or ask whoever decides about the list to add this one. To check a report that an "
             "earlier list allowed, name its master key.",
         )
