@@ -1,6 +1,6 @@
-"""A table's metadata as its file has it: strict JSON, its canonical form, and Iceberg's own compact form.
+"""What a metadata file holds; strict JSON (RFC 8259), and the canonical form of which reports are signed.
 
-docs/metadata-authentication.md describes the canonical form; RFC 8259 is what a document must be.
+docs/verification.md describes that form.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pyspark_iceberg_crypto.errors import IcebergCryptoError
 _DEEPEST = 201
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPED = re.compile('["\\\\\x00-\x1f\u2028\u2029]')
-_ESCAPED_BY_JACKSON = re.compile('["\\\\\x00-\x1f]')
 
 
 class Number(str):
@@ -76,16 +75,6 @@ def canonical(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ",".join(map(canonical, value)) + "]"
     return _scalar(value, _ESCAPED, "x")
-
-
-def compact(value: Any) -> str:
-    """Return what `strict` read as Iceberg's Java writes it where it makes a hash of metadata."""
-    if isinstance(value, dict):
-        members = (f"{_scalar(k, _ESCAPED_BY_JACKSON, 'X')}:{compact(v)}" for k, v in value.items())
-        return "{" + ",".join(members) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(compact, value)) + "]"
-    return _scalar(value, _ESCAPED_BY_JACKSON, "X")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

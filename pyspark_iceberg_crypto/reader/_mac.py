@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 from dataclasses import dataclass
-from typing import Any
 
-from pyspark_iceberg_crypto.reader import _document, _keys
+from pyspark_iceberg_crypto.reader import _keys
 
 PROPERTY = "encryption.metadata-mac"
-_LABEL = b"io.icebergcrypto table metadata authentication v2"
-_SYNTAX = re.compile(r"v2\.hmac-sha256\.([0-9]{1,9})\.([0-9a-f]{64})\.(.+)", re.DOTALL)
+_LABEL = b"io.icebergcrypto table metadata authentication v3"
+_SYNTAX = re.compile(r"v3\.hmac-sha256\.([0-9]{1,9})\.([0-9a-f]{64})\.(.+)", re.DOTALL)
+_MEMBER = re.compile(rb'"encryption\.metadata-mac":"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ZEROS = b"0" * 64
 _METASTORE = re.compile(r"([0-9]{1,9})-.*", re.DOTALL)
 _HADOOP = re.compile(r"v([0-9]{1,9})\..*", re.DOTALL)
 _MARKED = re.compile(r"(.*)/authenticated-([0-9a-fA-F-]{36})(/[^/]*)?", re.DOTALL)
@@ -60,37 +62,59 @@ class Mac:
         found = _SYNTAX.fullmatch(value or "")
         return cls(int(found[1]), found[2], found[3]) if found else None
 
-    @classmethod
-    def of(cls, document: dict[str, Any], place: Place, key: bytes, kek_id: str) -> Mac:
-        """Make the MAC of a document at a place.
+    def matches(self, text: bytes, place: Place, key: bytes) -> bool:
+        """Whether it is the MAC of a metadata file at a place, and in the file.
 
         Args:
-            document: as `_document.strict` read it, with another MAC or none.
-            place: where it is, or will be.
+            text: what the file holds, decompressed.
+            place: where it is.
             key: that of `key`.
-            kek_id: the id of its KEK.
-
-        Raises:
-            ValueError: it has text that is not Unicode.
         """
-        properties = document.get("properties")
-        if isinstance(properties, dict):
-            others = {name: value for name, value in properties.items() if name != PROPERTY}
-            document = {**document, "properties": others}
-        signed = {
-            "file-version": _document.Number(place.version),
-            "folder": place.folder,
-            "metadata": document,
-        }
-        data = _document.canonical(signed).encode()
-        return cls(place.version, hmac.new(key, data, hashlib.sha256).hexdigest(), kek_id)
-
-    def matches(self, document: dict[str, Any], place: Place, key: bytes) -> bool:
-        """Whether it is the MAC of a document at a place."""
-        return hmac.compare_digest(self.mac, Mac.of(document, place, key, self.kek_id).mac)
+        at = _digits(text, self.version)
+        return (
+            at is not None
+            and text[at : at + 64] == self.mac.encode()
+            and hmac.compare_digest(self.mac, _made(text, at, place, key))
+        )
 
     def __str__(self) -> str:
-        return f"v2.hmac-sha256.{self.version}.{self.mac}.{self.kek_id}"
+        return f"v3.hmac-sha256.{self.version}.{self.mac}.{self.kek_id}"
+
+
+def sign(text: bytes, place: Place, key: bytes, kek_id: str) -> bytes:
+    """Put its MAC into a metadata file.
+
+    Args:
+        text: the document without white space, as Iceberg writes it, with any value of the property.
+        place: where it will be.
+        key: that of `key`.
+        kek_id: the id of its KEK.
+    """
+    found = _MEMBER.search(text)
+    if found is None:
+        raise ValueError(f"it has no {PROPERTY}")
+    unmade = json.dumps(str(Mac(place.version, _ZEROS.decode(), kek_id))).encode()[1:-1]
+    unsigned = text[: found.start(1)] + unmade + text[found.end(1) :]
+    at = _digits(unsigned, place.version)
+    assert at is not None
+    return unsigned[:at] + _made(unsigned, at, place, key).encode() + unsigned[at + 64 :]
+
+
+def _made(text: bytes, at: int, place: Place, key: bytes) -> str:
+    folder = place.folder.encode()
+    start = place.version.to_bytes(4, "big", signed=True) + len(folder).to_bytes(4, "big") + folder
+    made = hmac.new(key, start, hashlib.sha256)
+    for part in (text[:at], _ZEROS, text[at + 64 :]):
+        made.update(part)
+    return made.hexdigest()
+
+
+def _digits(text: bytes, version: int) -> int | None:
+    """Where the digits of a MAC are in a document; None if its first MAC is not of this form."""
+    start = f"v3.hmac-sha256.{version}.".encode()
+    found = _MEMBER.search(text)
+    is_here = found is not None and found[1].startswith(start)
+    return found.start(1) + len(start) if found is not None and is_here else None
 
 
 def key(kek: bytes, table_uuid: str) -> bytes:

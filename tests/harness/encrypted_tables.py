@@ -235,7 +235,7 @@ class Writer:
         self.location = path.as_uri()
         if self.signed and self.key_id is not None:
             self.sign()
-        path.write_text(json.dumps(self.document))
+        path.write_bytes(self._text())
         if self.hadoop:
             (self.folder / "metadata" / "version-hint.text").write_text(str(self.version))
         return self.location
@@ -248,9 +248,13 @@ class Writer:
     def sign(self) -> None:
         """Put the MAC of the document into its properties."""
         key = _mac.key(self.kek, self.document["table-uuid"])
-        read = _document.strict(json.dumps(self.document).encode())
-        mac = _mac.Mac.of(read, _mac.Place.of(self.location), key, self.kek_id)
-        self.document["properties"][_mac.PROPERTY] = str(mac)
+        self.document["properties"].setdefault(_mac.PROPERTY, "")
+        signed = _mac.sign(self._text(), _mac.Place.of(self.location), key, self.kek_id)
+        self.document = json.loads(signed)
+
+    def _text(self) -> bytes:
+        """The document as Iceberg writes it: without white space."""
+        return json.dumps(self.document, separators=(",", ":"), ensure_ascii=False).encode()
 
     @property
     def list(self) -> Path:

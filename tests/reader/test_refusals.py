@@ -209,7 +209,9 @@ def edit(writer: Writer, change: Callable[[dict[str, Any]], Any], sign: bool = F
     if sign:
         writer.document = document
         writer.sign()
-    writer.metadata.write_text(json.dumps(document))
+        document = writer.document
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    writer.metadata.write_text(text)
 
 
 EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {

@@ -4,12 +4,11 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
-import io.icebergcrypto.metadata.CanonicalDocument;
 import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
-import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
@@ -265,6 +264,10 @@ public final class MetadataAuthenticator {
       }
     }
 
+    if (!metadata.properties().containsKey(MetadataMac.PROPERTY)) {
+      builder.setProperties(Map.of(MetadataMac.PROPERTY, "")); // a place for it
+    }
+
     TableMetadata complete = builder.build();
     TableMetadata signed = signed(complete, place, kek);
     if (signed == null) { // what it says changes when it is read: sign what it says then
@@ -288,12 +291,11 @@ public final class MetadataAuthenticator {
       TableMetadata complete, Function<TableMetadata, MetadataPlace> placeOf, EncryptedKey kek) {
     SecretKeySpec key = keys.keyOf(complete, kek);
     MetadataPlace place = placeOf.apply(complete);
-    String written = CanonicalJson.written(complete);
-    CanonicalDocument document = CanonicalDocument.parse(written.getBytes(StandardCharsets.UTF_8));
-    MetadataMac mac = MetadataMac.of(content.without(document), place, key, kek.keyId());
-    TableMetadata signed = mac.addTo(CanonicalJson.parse(written));
-    boolean asRead = place.equals(placeOf.apply(signed));
-    return asRead && mac.matches(content.of(signed), place, key) ? signed : null;
+    byte[] json = MetadataMac.sign(CanonicalJson.written(complete), place, key, kek.keyId());
+    TableMetadata signed = CanonicalJson.read(json);
+    boolean asRead =
+        place.equals(placeOf.apply(signed)) && Arrays.equals(json, CanonicalJson.written(signed));
+    return asRead ? signed : null;
   }
 
   /** Where the catalog behind will write the metadata file. */

@@ -4,7 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.metadata.CanonicalDocument;
+import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.util.function.Supplier;
@@ -125,28 +125,17 @@ final class MetadataCheck {
       return SigningKeys.retired(metadata, kek);
     }
 
-    CanonicalDocument loaded;
-    try {
-      loaded = content.of(metadata);
-    } catch (IllegalArgumentException e) {
-      return e.getMessage(); // nobody signs text that is not Unicode
-    }
-
-    if (mac.matches(loaded, place, key)) {
-      return SigningKeys.retired(metadata, kek);
-    }
-
-    // a later Iceberg may have written more than this one loads
+    // a later Iceberg may have written more than this one loads, or a read may have failed
     MetadataFile stored = file(); // the storage's errors are not the metadata's
-    CanonicalDocument whole;
+    byte[] json;
     try {
-      whole = content.of(stored);
+      json = stored.json();
     } catch (IllegalArgumentException e) {
       return e.getMessage();
     }
 
-    if (!mac.matches(whole, place, key)) {
-      return mismatch(mac, whole, place, key);
+    if (!mac.matches(json, place, key)) {
+      return mismatch(mac, json, place, key);
     }
 
     return content.isSame(stored, metadata)
@@ -156,22 +145,22 @@ final class MetadataCheck {
 
   private boolean isOfLoaded(MetadataMac mac, MetadataPlace place, SecretKeySpec key) {
     try {
-      return loadedFrom != null && mac.matches(content.of(loadedFrom), place, key);
+      byte[] json = loadedFrom == null ? CanonicalJson.bytes(metadata) : loadedFrom.json();
+      return mac.matches(json, place, key);
     } catch (IllegalArgumentException e) {
-      return false; // it is not JSON in the strict sense: told below
+      return false; // nobody signs it: told below
     }
   }
 
   /** Why a MAC does not match: it tells old metadata and another table's from edited one. */
-  private String mismatch(
-      MetadataMac mac, CanonicalDocument document, MetadataPlace place, SecretKeySpec key) {
+  private String mismatch(MetadataMac mac, byte[] json, MetadataPlace place, SecretKeySpec key) {
     String folder =
         metadata
             .properties()
             .getOrDefault(
                 TableProperties.WRITE_METADATA_LOCATION, metadata.location() + "/metadata");
     MetadataPlace own = new MetadataPlace(MetadataPlace.folderOf(folder + "/"), mac.version());
-    if (mac.matches(document, own, key)) {
+    if (mac.matches(json, own, key)) {
       return own.folder().equals(place.folder())
           ? String.format(
               "version %d of it was put in place of version %d", own.version(), place.version())

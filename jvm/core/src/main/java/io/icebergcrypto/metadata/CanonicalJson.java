@@ -10,12 +10,15 @@ import com.google.gson.ToNumberPolicy;
 import com.google.gson.stream.JsonReader;
 import com.google.gson.stream.JsonToken;
 import com.google.gson.stream.JsonWriter;
-import io.icebergcrypto.format.CanonicalJsonReader;
 import java.io.IOException;
 import java.io.StringReader;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.TableMetadata;
@@ -27,6 +30,9 @@ import org.apache.iceberg.TableMetadataParser;
  * but white space, the order of names and how a character is escaped have two canonical forms.
  */
 public final class CanonicalJson {
+  /** More than any metadata has, and far less than would overflow the stack. */
+  private static final int MAX_DEPTH = 200;
+
   private CanonicalJson() {}
 
   /**
@@ -57,16 +63,36 @@ public final class CanonicalJson {
 
   /** Metadata as a reader of its file will have it. */
   public static TableMetadata asRead(TableMetadata metadata) {
-    return TableMetadataParser.fromJson(written(metadata));
+    return read(written(metadata));
+  }
+
+  /** Metadata from its bytes. */
+  public static TableMetadata read(byte[] written) {
+    return TableMetadataParser.fromJson(new String(written, StandardCharsets.UTF_8));
   }
 
   /**
    * What a reader of metadata's file will find in it: UTF-8 has no place for half of a surrogate
-   * pair.
+   * pair, which becomes a question mark.
    */
-  public static String written(TableMetadata metadata) {
-    byte[] written = TableMetadataParser.toJson(metadata).getBytes(StandardCharsets.UTF_8);
-    return new String(written, StandardCharsets.UTF_8);
+  public static byte[] written(TableMetadata metadata) {
+    return TableMetadataParser.toJson(metadata).getBytes(StandardCharsets.UTF_8);
+  }
+
+  /**
+   * What a catalog that is given this metadata writes to its file, in bytes.
+   *
+   * @throws IllegalArgumentException when it has text that is not Unicode: half of a surrogate pair
+   *     is an error, not a question mark
+   */
+  public static byte[] bytes(TableMetadata metadata) {
+    CharBuffer text = CharBuffer.wrap(TableMetadataParser.toJson(metadata).toCharArray());
+    try {
+      ByteBuffer bytes = StandardCharsets.UTF_8.newEncoder().encode(text);
+      return Arrays.copyOfRange(bytes.array(), bytes.position(), bytes.limit());
+    } catch (CharacterCodingException e) {
+      throw new IllegalArgumentException("it has text that is not Unicode", e);
+    }
   }
 
   /** The document with its names sorted as RFC 8785 sorts them, and numbers as they are. */
@@ -82,7 +108,7 @@ public final class CanonicalJson {
   }
 
   private static JsonElement read(JsonReader in, int depth) throws IOException {
-    if (depth > CanonicalJsonReader.MAX_DEPTH) {
+    if (depth > MAX_DEPTH) {
       throw new IllegalArgumentException("its JSON is nested too deeply");
     }
 

@@ -65,7 +65,7 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
 
   /**
    * Puts this in front of the storage of a catalog behind that retries (JDBC and Glue), and of
-   * Hadoop's, whose metadata is checked, too.
+   * Hadoop's and Nessie's, whose metadata is checked, too.
    *
    * @param behind its properties
    */
@@ -75,7 +75,9 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
     if ("jdbc".equalsIgnoreCase(type)
         || CatalogUtil.ICEBERG_CATALOG_JDBC.equals(impl)
         || "hadoop".equalsIgnoreCase(type)
-        || CatalogUtil.ICEBERG_CATALOG_HADOOP.equals(impl)) {
+        || CatalogUtil.ICEBERG_CATALOG_HADOOP.equals(impl)
+        || "nessie".equalsIgnoreCase(type)
+        || CatalogUtil.ICEBERG_CATALOG_NESSIE.equals(impl)) {
       configure(behind, "org.apache.iceberg.hadoop.HadoopFileIO");
     } else if ("glue".equalsIgnoreCase(type) || CatalogUtil.ICEBERG_CATALOG_GLUE.equals(impl)) {
       configure(behind, "org.apache.iceberg.aws.s3.S3FileIO");

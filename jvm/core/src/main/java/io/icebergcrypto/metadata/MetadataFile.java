@@ -62,18 +62,9 @@ public final class MetadataFile {
   }
 
   /**
-   * All that it holds, in canonical form.
-   *
-   * @throws IllegalArgumentException when it is not JSON, or ambiguous
-   */
-  public CanonicalDocument canonical() {
-    return CanonicalDocument.parse(content());
-  }
-
-  /**
    * Its metadata.
    *
-   * @throws RuntimeException Iceberg's own, or that of {@link #canonical}, when it has none
+   * @throws RuntimeException Iceberg's own, or that of {@link #json}, when it has none
    */
   public TableMetadata metadata() {
     if (metadata == null) {
@@ -87,14 +78,19 @@ public final class MetadataFile {
     try {
       return StandardCharsets.UTF_8
           .newDecoder() // refuses what is not UTF-8
-          .decode(ByteBuffer.wrap(content()))
+          .decode(ByteBuffer.wrap(json()))
           .toString();
     } catch (CharacterCodingException e) {
       throw new IllegalArgumentException("it is not JSON: it is not UTF-8", e);
     }
   }
 
-  private byte[] content() {
+  /**
+   * All that it holds, decompressed.
+   *
+   * @throws IllegalArgumentException when it cannot be decompressed
+   */
+  public byte[] json() {
     boolean gzip =
         TableMetadataParser.Codec.fromFileName(location) == TableMetadataParser.Codec.GZIP;
     if (!gzip) {

@@ -269,7 +269,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
   @Test
   void anEmptyTableIsAuthenticatedToo() throws IOException {
     Table table = create("t");
-    assertThat(table.properties().get(MetadataMac.PROPERTY)).startsWith("v2.hmac-sha256.");
+    assertThat(table.properties().get(MetadataMac.PROPERTY)).startsWith("v3.hmac-sha256.");
     edit(
         file(table),
         json -> {

@@ -2,7 +2,7 @@ package io.icebergcrypto.catalog.behind;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.kms.call.Causes;
-import io.icebergcrypto.metadata.CanonicalDocument;
+import io.icebergcrypto.metadata.CanonicalJson;
 import java.sql.SQLException;
 import java.sql.SQLTimeoutException;
 import java.util.List;
@@ -156,6 +156,10 @@ final class CommitOutcome {
   private static boolean isSame(TableMetadata one, TableMetadata other) {
     return one.lastUpdatedMillis() == other.lastUpdatedMillis()
         && one.lastSequenceNumber() == other.lastSequenceNumber()
-        && CanonicalDocument.of(one).isSame(CanonicalDocument.of(other));
+        && canonical(one).equals(canonical(other));
+  }
+
+  private static String canonical(TableMetadata metadata) {
+    return CanonicalJson.canonical(CanonicalJson.of(metadata));
   }
 }
