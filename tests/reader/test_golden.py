@@ -52,7 +52,7 @@ def golden(folder: Path, build: str, kind: str) -> tuple[Callable[[], Table], Pa
     return lambda: open_table(catalog, "db.t", kms=kms), folder
 
 
-@pytest.mark.parametrize("build", ["c6b240d", "f0aa7ec"])
+@pytest.mark.parametrize("build", ["1cfc043"])
 @pytest.mark.parametrize("kind", ["hadoop", "jdbc"])
 def test_each_state_of_a_golden_table(tmp_path: Path, build: str, kind: str) -> None:
     opened, folder = golden(tmp_path, build, kind)
@@ -100,7 +100,7 @@ def test_a_deletion_vector_is_where_its_manifest_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A Puffin file may have vectors of other data files, and those that others have replaced."""
-    opened, _ = golden(tmp_path, "f0aa7ec", "hadoop")
+    opened, _ = golden(tmp_path, "1cfc043", "hadoop")
     table, stock = opened(), EncryptedDataFile.vector.fget
     assert stock is not None
 

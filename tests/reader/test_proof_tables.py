@@ -165,7 +165,8 @@ def test_attacks(tables: Tables, form: str, kind: str) -> None:
 def test_a_file_that_leads_to_others(tables: Tables) -> None:
     """What it lists is not checked, and the report says so, whatever the depth."""
     golden = tables["jdbc"]
-    for kind, files in (("manifest", 14), ("manifest list", 12)):
+    whole = golden.verify("magic").file_count
+    for kind in ("manifest", "manifest list"):
         target = golden.one(kind)
         path = golden.local(target.path)
         for depth, content, code, words in (
@@ -178,7 +179,7 @@ def test_a_file_that_leads_to_others(tables: Tables) -> None:
             (found,) = wrong(report)
             assert (found.code, found.path) == (code, target.path)
             assert words in (found.problem or "")
-            assert report.file_count <= files
+            assert report.file_count < whole
 
 
 def test_files_that_are_gone(tables: Tables) -> None:

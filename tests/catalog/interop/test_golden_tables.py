@@ -79,23 +79,22 @@ def golden(
 
 
 def test_every_form_of_the_code_is_kept() -> None:
-    assert {"c6b240d", "f0aa7ec"} <= set(BUILDS)
+    assert "1cfc043" in BUILDS
 
 
 @pytest.mark.nightly
 def test_a_table_that_an_earlier_build_wrote(golden: Golden) -> None:
-    assert golden.mac().startswith("v2.hmac-sha256.")
+    assert golden.mac().startswith("v3.hmac-sha256.")
     for state, expected in states(golden.answers):
         assert golden.rows(state) == expected, state
-    if "values" in golden.answers:
-        assert rows(golden.spark, values(golden.catalog)) == golden.answers["values"]
+    assert rows(golden.spark, values(golden.catalog)) == golden.answers["values"]
     assert_verified(golden, 2)
     assert_changes_are_refused(golden)
 
     golden.sql("INSERT INTO {t} VALUES (7, 'seven', 'r', struct(7, 'x'))")
     golden.sql("DELETE FROM {t} WHERE id = 4")
     golden.sql("INSERT INTO {t}.branch_work VALUES (8, 'eight', 'r', NULL)")
-    assert golden.mac().startswith("v2.hmac-sha256.")
+    assert golden.mac().startswith("v3.hmac-sha256.")
     assert ids(golden.rows()) == [1, 3, 7]
     work = golden.answers["work"]
     assert ids(golden.rows("VERSION AS OF 'work'")) == [*ids(work), 8]
