@@ -26,7 +26,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, LongType, NestedField, StringType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
-from pyspark_iceberg_crypto.reader import _ags1, _document, _keys, _mac
+from pyspark_iceberg_crypto.reader import _ags1, _keys, _mac
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 
 DATA, POSITIONS, EQUALITY = 0, 1, 2
