@@ -9,15 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet.encryption as pe
+from pyarrow.fs import FSSpecHandler, PyFileSystem
 from pyiceberg.io import InputFile
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
+from pyspark_iceberg_crypto.local._thrift import MalformedError
+from pyspark_iceberg_crypto.reader import _crypto_metadata
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._io import DecryptedFile, reading
 
 _TAIL = 8  # the footer's length and the magic
 _AT_ONCE = 16 << 10  # most footers are shorter, so that one read gets all
-_GCM = b"\x1c\x1c"  # what a footer starts with: in FileCryptoMetaData, field 1; in that, field 1, AES_GCM_V1
 _BUFFER = 8 << 20
 
 # What pyarrow says where bytes do not decrypt, or a module is not what the footer says it is.
@@ -65,54 +67,77 @@ def opened(
     if isinstance(stored, DecryptedFile):
         with stored.as_stored() as (stream, file):
             with reading(file):
-                _check_footer(stream, file)
+                source = _Source(_footer(stream, file), stream)
             key = stored.key
             properties = pe.create_decryption_properties(key.key, aad_prefix=key.aad_prefix or None)
-            yield ParquetFile(_fragment(stream, dictionary_columns, properties), file)
+            format_ = _format(dictionary_columns, properties)
+            yield ParquetFile(format_.make_fragment("", PyFileSystem(source)), file)
     else:
         file = ExpectedFile(table, stored.location)
         with reading(file):
             stream = stored.open()
         with stream:
-            yield ParquetFile(_fragment(stream, dictionary_columns), file)
+            yield ParquetFile(_format(dictionary_columns).make_fragment(stream), file)
 
 
-def _fragment(stream: Any, dictionary_columns: tuple[str, ...], properties: Any = None) -> Any:
+def _format(dictionary_columns: tuple[str, ...], properties: Any = None) -> Any:
     options = ds.ParquetFragmentScanOptions(
         pre_buffer=True, buffer_size=_BUFFER, decryption_properties=properties
     )
     read = ds.ParquetReadOptions(dictionary_columns=list(dictionary_columns))
-    return ds.ParquetFileFormat(
-        read_options=read, default_fragment_scan_options=options
-    ).make_fragment(stream)
+    return ds.ParquetFileFormat(read_options=read, default_fragment_scan_options=options)
 
 
-def _check_footer(stream: Any, file: ExpectedFile) -> None:
-    """Check that footer and pages are authenticated.
+class _Source(FSSpecHandler):  # type: ignore[misc]
+    """What pyarrow opens: for the footer the bytes that were checked, not what the storage has by then; then the file.
+
+    Both are opened once. Pages have no other place than the footer's word, and no other key, so that a file that was
+    exchanged in between has none that decrypt.
+    """
+
+    def __init__(self, footer: bytes, stored: Any) -> None:
+        self._next = pa.BufferReader(b"PARE" + footer)  # a file without pages
+        self._stored = stored if isinstance(stored, pa.NativeFile) else pa.PythonFile(stored, "r")
+
+    def open_input_file(self, path: str) -> Any:
+        opened, self._next = self._next, self._stored
+        return opened
+
+
+def _footer(stream: Any, file: ExpectedFile) -> bytes:
+    """Read a footer, with the length and the magic behind it, and check that it and the pages are authenticated.
 
     How the pages are encrypted is not: under AES_GCM_CTR_V1, changed bits of them give other rows, without an error.
     """
     length = file.length or 0
-    start = max(0, length - _AT_ONCE)
-    stream.seek(start)
-    end = bytes(stream.read(length - start))
-    stream.seek(0)
+    end = _read(stream, max(0, length - _AT_ONCE), length)
     if end[-4:] == b"PAR1":
         raise file.with_plaintext_footer()
-    footer = length - _TAIL - int.from_bytes(end[-_TAIL:-4], "little")
-    if end[-4:] != b"PARE" or not 0 < footer < length - _TAIL:
+    start = length - _TAIL - int.from_bytes(end[-_TAIL:-4], "little")
+    if end[-4:] != b"PARE" or not 0 < start < length - _TAIL:
         raise file.malformed("it does not end like an encrypted Parquet file")
-    if footer < start:
-        stream.seek(footer)
-        first = bytes(stream.read(len(_GCM)))
-        stream.seek(0)
-    else:
-        first = end[footer - start :][: len(_GCM)]
-    if first != _GCM:
+    if start < length - len(end):
+        end = _read(stream, start, length - len(end)) + end
+    footer = end[start - length :]
+    if not _is_gcm(footer):
         raise file.not_authenticated(
-            "is not encrypted with AES_GCM_V1: under AES_GCM_CTR_V1 pages are not authenticated, so nothing shows "
-            "whether they were changed"
+            "is not encrypted with AES_GCM_V1, or its footer could be taken to say otherwise: under AES_GCM_CTR_V1 "
+            "pages are not authenticated, so nothing shows whether they were changed"
         )
+    return footer
+
+
+def _read(stream: Any, start: int, end: int) -> bytes:
+    stream.seek(start)
+    return bytes(stream.read(end - start))
+
+
+def _is_gcm(footer: bytes) -> bool:
+    try:
+        crypto, _ = _crypto_metadata.read(footer)
+    except MalformedError:
+        return False
+    return "gcm" in crypto["algorithm"]
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark_iceberg_crypto.local import _thrift
-from pyspark_iceberg_crypto.local._thrift import BINARY, I16, I32, I64, LIST, STRUCT, TRUE, Wanted
+from pyspark_iceberg_crypto.local._thrift import BINARY, I16, I32, I64, LIST, STRUCT, Wanted
+from pyspark_iceberg_crypto.reader import _crypto_metadata
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader.proof._modules import Decryptor, ModuleType, Place
 from pyspark_iceberg_crypto.reader.proof._problems import (
@@ -18,17 +19,6 @@ from pyspark_iceberg_crypto.reader.proof._problems import (
 )
 
 # The structs of parquet.thrift, as far as they are needed here.
-_GCM = {
-    1: Wanted("aad_prefix", BINARY),
-    2: Wanted("aad_file_unique", BINARY),
-    3: Wanted("supply_aad_prefix", TRUE),
-}
-_CRYPTO = {
-    1: Wanted(
-        "algorithm", STRUCT, {1: Wanted("gcm", STRUCT, _GCM), 2: Wanted("ctr", STRUCT, _GCM)}
-    ),
-    2: Wanted("key_metadata", BINARY),
-}
 _COLUMN = {
     3: Wanted("path", LIST, BINARY, True),
     7: Wanted("size", I64, None, True),
@@ -103,7 +93,10 @@ def read(data: memoryview, key: KeyMetadata) -> Footer:
     Raises:
         FoundError: it is not what was written, or a column is not encrypted.
     """
-    crypto, length = _crypto(bytes(data))
+    try:
+        crypto, length = _crypto_metadata.read(bytes(data))
+    except _thrift.MalformedError as error:
+        raise unknown(str(error)) from error
     file_aad = _file_aad(crypto, key)
     modules = Decryptor(key.key)
     aad = file_aad + bytes([ModuleType.FOOTER])
@@ -127,51 +120,6 @@ def parsed(name: str, content: bytes, wanted: dict[int, Wanted]) -> dict[str, An
         return _thrift.CompactReader(content).struct(wanted)
     except _thrift.MalformedError as error:
         raise unknown(f"{name} does not parse: {error}") from error
-
-
-def _crypto(data: bytes) -> tuple[dict[str, Any], int]:
-    """Read the plaintext in front of the footer's module; return it, and its length."""
-    reader = _thrift.CompactReader(data)
-    try:
-        found = reader.struct(_CRYPTO)
-    except _thrift.MalformedError as error:
-        raise unknown("its file crypto metadata does not parse") from error
-    if not found.get("algorithm"):
-        raise unknown("its file crypto metadata does not parse")
-    if data[: reader.position] != _written(found):
-        raise unknown("its file crypto metadata has unknown parts")
-    return found, reader.position
-
-
-def _written(crypto: dict[str, Any]) -> bytes:
-    """Write file crypto metadata again, as Parquet's writers do."""
-    kind, settings = next(iter(crypto["algorithm"].items()))
-    written = bytes([STRUCT | 1 << 4, STRUCT | (1 if kind == "gcm" else 2) << 4])
-    written += _fields(
-        [(1, settings.get("aad_prefix")), (2, settings.get("aad_file_unique"))],
-        settings.get("supply_aad_prefix"),
-    )
-    return written + b"\0" + (_fields([(1, crypto.get("key_metadata"))], None))
-
-
-def _fields(binaries: list[tuple[int, bytes | None]], boolean: bool | None) -> bytes:
-    """Write a struct of binaries, and one boolean as its third field."""
-    written, last = b"", 0
-    for number, value in binaries:
-        if value is not None:
-            written += bytes([BINARY | (number - last) << 4]) + _varint(len(value)) + value
-            last = number
-    if boolean is not None:
-        written += bytes([(TRUE if boolean else _thrift.FALSE) | (3 - last) << 4])
-    return written + b"\0"
-
-
-def _varint(value: int) -> bytes:
-    written = b""
-    while value > 0x7F:
-        written += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return written + bytes([value])
 
 
 def _file_aad(crypto: dict[str, Any], key: KeyMetadata) -> bytes:
