@@ -2,6 +2,7 @@ package io.icebergcrypto.format;
 
 import io.icebergcrypto.TamperedException;
 import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -54,8 +55,8 @@ public record PareFooter(
   /** Bytes at the end of the file behind the footer: its length and the magic. */
   static final int TAIL_LENGTH = 8;
 
-  /** How many bytes of a footer {@link #parse} needs, at most. */
-  static final int MAX_PARSED_LENGTH = 4096;
+  /** How many bytes of a footer are parsed, at most. */
+  public static final int MAX_PARSED_LENGTH = 4096;
 
   private static final int MAGIC_LENGTH = 4;
   private static final byte[] MAGIC = "PARE".getBytes(StandardCharsets.US_ASCII);
@@ -118,11 +119,9 @@ public record PareFooter(
   static PareFooter parse(byte[] footer, int footerLength, long fileLength, String path) {
     int parsed = Math.min(footer.length, MAX_PARSED_LENGTH);
     ByteArrayInputStream bytes = new ByteArrayInputStream(footer, 0, parsed);
-    FileCryptoMetaData crypto = new FileCryptoMetaData();
+    FileCryptoMetaData crypto;
     try {
-      // Parquet's own Util lets Thrift allocate up to 100 MiB for a length that the bytes claim
-      TConfiguration limits = new TConfiguration(parsed, parsed, MAX_NESTING);
-      crypto.read(new TCompactProtocol(new TIOStreamTransport(limits, bytes), parsed, parsed));
+      crypto = read(bytes);
     } catch (TException | RuntimeException e) { // Thrift's generated code throws both
       throw tampered(
           path,
@@ -157,6 +156,36 @@ public record PareFooter(
     }
 
     throw tampered(path, fileLength, "its footer names no known encryption algorithm");
+  }
+
+  /**
+   * Whether a footer says that all modules are encrypted with AES_GCM_V1, in the one form that
+   * Parquet's writers give it. A field that is there twice, or a union of two, is not: readers
+   * differ in which of them counts.
+   *
+   * @param footer its first {@value #MAX_PARSED_LENGTH} bytes, or all of a shorter one
+   */
+  public static boolean isGcm(byte[] footer) {
+    ByteArrayInputStream bytes = new ByteArrayInputStream(footer);
+    ByteArrayOutputStream again = new ByteArrayOutputStream();
+    try {
+      FileCryptoMetaData crypto = read(bytes);
+      crypto.write(new TCompactProtocol(new TIOStreamTransport(again)));
+      int length = footer.length - bytes.available();
+      return crypto.getEncryption_algorithm().isSetAES_GCM_V1()
+          && Arrays.equals(again.toByteArray(), 0, again.size(), footer, 0, length);
+    } catch (TException | RuntimeException e) { // Thrift's generated code throws both
+      return false;
+    }
+  }
+
+  private static FileCryptoMetaData read(ByteArrayInputStream bytes) throws TException {
+    // Parquet's own Util lets Thrift allocate up to 100 MiB for a length that the bytes claim
+    int most = bytes.available();
+    TConfiguration limits = new TConfiguration(most, most, MAX_NESTING);
+    FileCryptoMetaData crypto = new FileCryptoMetaData();
+    crypto.read(new TCompactProtocol(new TIOStreamTransport(limits, bytes), most, most));
+    return crypto;
   }
 
   /** The encrypted FileMetaData has to fill the footer to its last byte. */

@@ -10,6 +10,8 @@ import io.icebergcrypto.testing.CountingFileIO;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -192,6 +194,26 @@ class WeakenedFilesTest extends LakeFixture {
       commit(table, write(table, UnaryOperator.identity()));
       assertThat(TestLake.ids(table)).containsExactly(0L, 1L, 2L);
     }
+  }
+
+  /** That a file was as it should be once says nothing of the next time. */
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void aFileIsLookedAtEachTimeItIsRead(boolean hadoop) throws IOException {
+    Map<String, String> io = hadoop ? Map.of() : Map.of("io-impl", CountingFileIO.class.getName());
+    TestLake.createTable(catalog, "t", Map.of());
+    Table table = lake.open(io).loadTable(T);
+    DataFile file = write(table, UnaryOperator.identity());
+    commit(table, file);
+    assertThat(TestLake.ids(table)).containsExactly(0L, 1L, 2L);
+
+    Path path = TestLake.path(file.location());
+    ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.LITTLE_ENDIAN);
+    int algorithm = bytes.capacity() - 8 - bytes.getInt(bytes.capacity() - 8) + 1;
+    Files.write(path, bytes.put(algorithm, (byte) 0x2c).array()); // AES_GCM_CTR_V1
+    assertThatThrownBy(() -> TestLake.ids(table))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", file.location(), "AES_GCM_CTR_V1");
   }
 
   /** Each file is looked at when it is added, not when a later commit lists it again. */

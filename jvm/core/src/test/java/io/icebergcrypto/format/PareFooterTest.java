@@ -104,6 +104,34 @@ class PareFooterTest {
   }
 
   @Test
+  void whatParquetsWritersSayOfGcm() throws IOException {
+    for (byte[] prefix : new byte[][] {null, new byte[16]}) {
+      for (Boolean supply : new Boolean[] {null, true, false}) {
+        byte[] gcm = TestFiles.cryptoMetaData(false, prefix, UNIQUE, supply, prefix);
+        byte[] ctr = TestFiles.cryptoMetaData(true, prefix, UNIQUE, supply, prefix);
+        assertThat(PareFooter.isGcm(TestFiles.footer(gcm, 50))).isTrue();
+        assertThat(PareFooter.isGcm(TestFiles.footer(ctr, 50))).isFalse();
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        ALGORITHM + "1c0000" + "0c022c0000" + "00", // the algorithm twice
+        ALGORITHM + "1c0000" + "0c021c0000" + "00",
+        ALGORITHM + "1c00" + "1c0000" + "00", // a union of two
+        ALGORITHM + "1c0000" + "2100", // a field that nobody knows
+        ALGORITHM + "1c0000", // cut off
+        "00",
+        "ff"
+      })
+  void whatReadersCouldTakeForSomethingElseIsNotGcm(String crypto) {
+    assertThat(PareFooter.isGcm(TestFiles.footer(hex(PLAIN_GCM), 50))).isTrue();
+    assertThat(PareFooter.isGcm(hex(crypto))).isFalse();
+  }
+
+  @Test
   void keyMetadataLongerThanWhatIsRead() throws IOException {
     byte[] crypto = TestFiles.cryptoMetaData(false, null, UNIQUE, true, new byte[5000]);
     assertMalformed(TestFiles.footer(crypto, 50));

@@ -1,9 +1,5 @@
 package io.icebergcrypto.io.checked;
 
-import java.util.Collections;
-import java.util.LinkedHashMap;
-import java.util.Map;
-import java.util.Set;
 import org.apache.iceberg.hadoop.HadoopInputFile;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.RangeReadable;
@@ -20,19 +16,6 @@ import org.apache.iceberg.io.SeekableInputStream;
  * it read are authenticated.
  */
 final class LengthCheckedInputFile implements InputFile {
-  /** The last Parquet files that were checked, so that each is checked once, not once a split. */
-  private static final Set<ExpectedFile> CHECKED =
-      Collections.newSetFromMap(
-          Collections.synchronizedMap(
-              new LinkedHashMap<>() {
-                @Override
-                protected boolean removeEldestEntry(Map.Entry<ExpectedFile, Boolean> eldest) {
-                  return size() > MOST_CHECKED;
-                }
-              }));
-
-  private static final int MOST_CHECKED = 10_000;
-
   private final StoredInput stored;
   private final ExpectedFile file;
   private final boolean parquet;
@@ -65,9 +48,8 @@ final class LengthCheckedInputFile implements InputFile {
       throw file.longer(actual);
     }
 
-    if (stored.guarded() && !CHECKED.contains(file)) {
+    if (stored.guarded()) { // each time: the file may be another one since
       ParquetFooterCheck.check(file.table(), hadoop, actual);
-      CHECKED.add(file);
     }
 
     return hadoop;

@@ -3,6 +3,7 @@ package io.icebergcrypto.io.checked;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.format.PareFooter;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -32,9 +33,6 @@ public final class ParquetFooterCheck {
   private static final byte[] ENCRYPTED = "PARE".getBytes(StandardCharsets.US_ASCII);
   private static final byte[] PLAINTEXT = "PAR1".getBytes(StandardCharsets.US_ASCII);
 
-  /** What a footer starts with: in FileCryptoMetaData, field 1; in that, field 1, AES_GCM_V1. */
-  private static final byte[] GCM = {0x1c, 0x1c};
-
   private static final String HINT =
       "A client other than Iceberg's own wrote it, or put it in the place of the table's: find out"
           + " who. Such a client has to write encrypted footers and AES_GCM_V1. To use the file"
@@ -44,7 +42,7 @@ public final class ParquetFooterCheck {
   private final String location;
   private final long length;
   private final byte[] tail = new byte[TAIL];
-  private final byte[] start = new byte[GCM.length]; // of the footer
+  private byte[] start = new byte[0]; // of the footer, once the tail says where that is
   private int ofTail = 0; // how many bytes of it were seen
   private int ofStart = 0;
 
@@ -69,14 +67,14 @@ public final class ParquetFooterCheck {
     try (SeekableInputStream in = stored.newStream()) {
       int count = (int) Math.min(length, AT_ONCE);
       check.read(in, length - count, count);
-      if (check.ofTail == TAIL && check.ofStart < GCM.length && check.footerStart() > 0) {
-        check.read(in, check.footerStart(), GCM.length);
+      if (check.ofStart < check.start.length) {
+        check.read(in, check.footerStart(), check.start.length);
       }
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read " + stored.location(), e);
     }
 
-    if (check.ofStart < GCM.length) {
+    if (check.start.length == 0) {
       throw check.refusal("does not end like an encrypted Parquet file");
     }
   }
@@ -97,18 +95,30 @@ public final class ParquetFooterCheck {
   void saw(long position, byte[] bytes, int offset, int count) {
     if (position + count > length - TAIL && ofTail < TAIL) {
       ofTail += copy(position, bytes, offset, count, length - TAIL + ofTail, tail, ofTail);
-      if (ofTail == TAIL && Arrays.equals(tail, 4, TAIL, PLAINTEXT, 0, 4)) {
-        throw plaintext(location).inTable(table);
+      if (ofTail == TAIL) {
+        sawTail();
       }
     }
 
-    if (ofTail == TAIL && ofStart < GCM.length && footerStart() > 0) {
+    if (ofStart < start.length) {
       ofStart += copy(position, bytes, offset, count, footerStart() + ofStart, start, ofStart);
-      if (ofStart == GCM.length && !Arrays.equals(start, GCM)) {
+      if (ofStart == start.length && !PareFooter.isGcm(start)) {
         throw refusal(
-            "is not encrypted with AES_GCM_V1: under AES_GCM_CTR_V1 pages are not authenticated, so"
-                + " nothing shows whether they were changed");
+            "is not encrypted with AES_GCM_V1, or its footer could be taken to say otherwise: under"
+                + " AES_GCM_CTR_V1 pages are not authenticated, so nothing shows whether they were"
+                + " changed");
       }
+    }
+  }
+
+  private void sawTail() {
+    if (Arrays.equals(tail, 4, TAIL, PLAINTEXT, 0, 4)) {
+      throw plaintext(location).inTable(table);
+    }
+
+    if (footerStart() > 0) {
+      this.start =
+          new byte[(int) Math.min(length - TAIL - footerStart(), PareFooter.MAX_PARSED_LENGTH)];
     }
   }
 
