@@ -274,6 +274,24 @@ def test_hive_by_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         open_table(catalog, "db.t", kms=writer.kms)
 
 
+def test_hive_without_a_hash_vouches_for_nothing(tmp_path: Path) -> None:
+    """As Iceberg does, it is read; a verification says so."""
+    writer = table(tmp_path / "t", signed=False)
+    catalog, metastore = hive()
+    hashed = entry(writer)
+    unhashed, of_no_key = entry(writer), entry(writer)
+    del unhashed.parameters["metadata_hash"], of_no_key.parameters["encryption.key-id"]
+    for kept, authenticated, said in (
+        (hashed, True, "each load checks the hash that the Hive metastore has of it"),
+        (unhashed, False, "the Hive metastore has no hash of it"),
+        (of_no_key, False, "the Hive metastore has no hash of it"),
+    ):
+        metastore.tables = [kept]
+        report = verify_table(catalog, "db.t", kms=writer.kms)
+        assert report.metadata_authenticated is authenticated
+        assert report.metadata_authentication == said
+
+
 def test_hive_has_tables_of_other_formats(tmp_path: Path) -> None:
     catalog, metastore = hive()
     metastore.tables = [SimpleNamespace(parameters={"table_type": "EXTERNAL_TABLE"})]

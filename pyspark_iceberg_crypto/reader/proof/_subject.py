@@ -115,6 +115,8 @@ def _authentication(of: Subject) -> tuple[bool, str]:
         return False, "the table is not encrypted"
     if of.trust is Trust.SERVER:
         return False, "the REST server writes the metadata, and is trusted with it"
+    if of.trust is Trust.HIVE and of.loaded.hive_hash is None:
+        return False, "the Hive metastore has no hash of it"
     if of.trust is Trust.HIVE:
         return True, "each load checks the hash that the Hive metastore has of it"
     if of.trust is Trust.NOTHING:

@@ -173,7 +173,7 @@ public record CatalogContext(
             ops,
             new TableKeys(table, managers, this::kms),
             MetadataAuthenticator.off(
-                new MetadataAuthentication(false, "the metadata is not committed yet")),
+                () -> new MetadataAuthentication(false, "the metadata is not committed yet")),
             settings,
             behind,
             this::kms);
@@ -185,7 +185,7 @@ public record CatalogContext(
     return authenticatesMetadata
         ? MetadataAuthenticator.of(
             table, ops, behind.isHadoop(), client, CatalogTrust.setOnLoad(delegate()))
-        : MetadataAuthenticator.off(CatalogTrust.withoutAuthentication(delegate()));
+        : MetadataAuthenticator.off(() -> behind.withoutAuthentication(ops));
   }
 
   /**

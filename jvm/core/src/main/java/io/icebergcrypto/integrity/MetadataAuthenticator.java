@@ -35,7 +35,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * first snapshot.
  */
 public final class MetadataAuthenticator {
-  private final MetadataAuthentication otherwise;
+  private final Supplier<MetadataAuthentication> otherwise;
   private final String tableName;
   private final TableOperations delegate;
   private final boolean hadoop;
@@ -45,7 +45,7 @@ public final class MetadataAuthenticator {
   private volatile TableMetadata checked;
 
   private MetadataAuthenticator(
-      MetadataAuthentication otherwise,
+      Supplier<MetadataAuthentication> otherwise,
       String tableName,
       TableOperations delegate,
       boolean hadoop,
@@ -85,9 +85,9 @@ public final class MetadataAuthenticator {
   /**
    * One that neither checks nor signs.
    *
-   * @param otherwise what else vouches for the metadata, or why nothing does
+   * @param otherwise says what else vouches for the metadata, or why nothing does
    */
-  public static MetadataAuthenticator off(MetadataAuthentication otherwise) {
+  public static MetadataAuthenticator off(Supplier<MetadataAuthentication> otherwise) {
     return new MetadataAuthenticator(otherwise, null, null, false, null, null);
   }
 
@@ -99,7 +99,7 @@ public final class MetadataAuthenticator {
 
     return isOn()
         ? new MetadataAuthentication(true, "each load checks its MAC, made with a KEK")
-        : otherwise;
+        : otherwise.get();
   }
 
   /**

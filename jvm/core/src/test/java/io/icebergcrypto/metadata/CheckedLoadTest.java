@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EncryptedTable;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
@@ -32,11 +34,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import java.util.stream.LongStream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.hive.HiveCatalog;
+import org.apache.iceberg.hive.HiveTableOperations;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -182,6 +187,34 @@ class CheckedLoadTest {
     assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
     catalog.dropTable(T, true);
     catalog.close();
+  }
+
+  /** Iceberg loads the table nevertheless, so that a report has to tell. */
+  @Test
+  void withoutItsHashTheMetastoreVouchesForNothing() throws Exception {
+    try (EncryptedCatalog catalog = open(Backend.HIVE.conf(folder))) {
+      BaseTable table =
+          (BaseTable) TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+      TableMetadata metadata = table.operations().current();
+      assertThat(EncryptedTable.metadataAuthentication(table, metadata))
+          .isEqualTo(
+              new MetadataAuthentication(
+                  true, "each load checks the hash that the Hive metastore has of it"));
+
+      BaseTable stock = (BaseTable) catalog.delegate().loadTable(T);
+      ((HiveTableOperations) stock.operations())
+          .metaClients()
+          .run(
+              client -> {
+                var entry = client.getTable(TestLake.DB, "t");
+                entry.getParameters().remove("metadata_hash");
+                client.alter_table(TestLake.DB, "t", entry);
+                return null;
+              });
+      assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
+      assertThat(EncryptedTable.metadataAuthentication(table, metadata))
+          .isEqualTo(new MetadataAuthentication(false, "the Hive metastore has no hash of it"));
+    }
   }
 
   /**

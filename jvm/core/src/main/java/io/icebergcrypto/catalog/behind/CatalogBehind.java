@@ -5,6 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.integrity.CatalogTrust;
+import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.IOException;
 import java.util.Map;
@@ -143,6 +144,20 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
   /** Whether a Hive metastore keeps the tables: the one catalog that stock Iceberg encrypts on. */
   public boolean isHive() {
     return CatalogTrust.isHive(catalog);
+  }
+
+  /**
+   * What vouches for the metadata of an encrypted table where this project does not, if anything.
+   *
+   * @param table the table's operations in this catalog
+   */
+  public MetadataAuthentication withoutAuthentication(TableOperations table) {
+    MetadataAuthentication byClass = CatalogTrust.withoutAuthentication(catalog);
+    return byClass.authenticated()
+            && table instanceof HiveTableOperations hive
+            && !HiveHash.isKept(hive)
+        ? new MetadataAuthentication(false, "the Hive metastore has no hash of it")
+        : byClass;
   }
 
   /** The properties in force: those that were configured, with those that a REST server adds. */
