@@ -6,6 +6,7 @@ docs/verification.md describes that form.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 import zlib
@@ -13,6 +14,9 @@ from typing import Any
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
 
+MOST = 512 << 20
+"""How many bytes a metadata file may have, as it is stored and decompressed: more than any of Iceberg has."""
+_AT_ONCE = 1 << 20
 _DEEPEST = 201
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPED = re.compile('["\\\\\x00-\x1f\u2028\u2029]')
@@ -24,6 +28,24 @@ class Number(str):
     __slots__ = ()
 
 
+def require_length(location: str, length: int) -> None:
+    """Refuse a metadata file that would fill the memory, before it is read.
+
+    Args:
+        location: the file's.
+        length: its bytes.
+
+    Raises:
+        IcebergCryptoError: it has more than `MOST`.
+    """
+    if length > MOST:
+        raise IcebergCryptoError(
+            f"{location} is not read: it holds more than {MOST >> 20} MiB",
+            "No metadata of a table is so long: find out who wrote the file. If it is the table's, expire snapshots in "
+            "Spark.",
+        )
+
+
 def text(location: str, stored: bytes) -> bytes:
     """Return the JSON of a metadata file.
 
@@ -32,19 +54,24 @@ def text(location: str, stored: bytes) -> bytes:
         stored: its bytes.
 
     Raises:
-        IcebergCryptoError: it cannot be decompressed.
+        IcebergCryptoError: it cannot be decompressed, or holds more than `MOST`.
     """
     name = location.rsplit("/", 1)[-1]
     if not name.endswith((".gz.metadata.json", ".metadata.json.gz")):
         return stored
+    held = io.BytesIO()
     try:
-        return gzip.decompress(stored)
+        with gzip.GzipFile(fileobj=io.BytesIO(stored)) as file:
+            while part := file.read(_AT_ONCE):
+                require_length(location, held.tell() + len(part))
+                held.write(part)
     except (OSError, EOFError, zlib.error) as error:
         raise IcebergCryptoError(
             f"{location} cannot be decompressed: {error}",
             "A read that ended early looks the same as a file that was cut off: load the table again. If that does not "
             "help, compare the file with a backup or an object version of the same name.",
         ) from error
+    return held.getvalue()
 
 
 def strict(data: bytes) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pyiceberg.io import FileIO
 from pyspark_iceberg_crypto.errors import IcebergCryptoError, TableNotFoundError
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 
+_HINT = 64  # bytes of the file with the hint, which has a number
 # Plain and gzip, the latter by either name; Iceberg looks for them in this order.
 _NAMES = ("v{}.metadata.json", "v{}.gz.metadata.json", "v{}.metadata.json.gz")
 
@@ -50,7 +51,7 @@ def _hint(io: FileIO, table: str) -> int | None:
     location = f"{table}/metadata/version-hint.text"
     try:
         with io.new_input(location).open() as stream:
-            text = bytes(stream.read()).decode("utf-8", "replace").strip()
+            text = bytes(stream.read(_HINT)).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         return None
     except Exception as error:

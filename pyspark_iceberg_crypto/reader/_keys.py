@@ -120,7 +120,7 @@ class TableKeys:
                 forget(entry.encrypted, master_key)
             second = bytes(self._kms.unwrap_key(entry.encrypted, master_key))
         except IcebergCryptoError as error:
-            raise _in_table(error, self.table) from error.__cause__
+            raise in_table(error, self.table) from error.__cause__
         same = hmac.compare_digest(first, second)
         if (not same and self._fits(entry, second)) or (same and fits is None):
             return second  # if nothing tells, who decrypts with it finds out what was changed
@@ -239,7 +239,8 @@ def _entry(json: Mapping[str, Any]) -> EncryptedKey:
     )
 
 
-def _in_table(error: IcebergCryptoError, table: str) -> IcebergCryptoError:
+def in_table(error: IcebergCryptoError, table: str) -> IcebergCryptoError:
+    """Return an error that names the table, if it does not already."""
     if error.message.startswith("Table "):
         return error
     return type(error)(f"Table {table}: {error.message}", error.hint)

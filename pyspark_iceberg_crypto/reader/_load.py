@@ -22,12 +22,12 @@ from pyspark_iceberg_crypto.errors import (
     TamperedError,
 )
 from pyspark_iceberg_crypto.kms import CachedKms, from_properties
-from pyspark_iceberg_crypto.reader import _checks, _document, _pyiceberg
+from pyspark_iceberg_crypto.reader import _ags1, _checks, _document, _pyiceberg
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._hadoop import current_metadata
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
-from pyspark_iceberg_crypto.reader._keys import TableKeys
+from pyspark_iceberg_crypto.reader._keys import TableKeys, in_table
 from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
 from pyspark_iceberg_crypto.reader._pyiceberg import Pointer, TableMetadata
 from pyspark_iceberg_crypto.reader._settings import Settings
@@ -109,9 +109,12 @@ class Source:
         file = ExpectedFile(name, location)
         try:
             with self.io({}, location).new_input(location).open() as stream:
-                return bytes(stream.read())
-        except IcebergCryptoError:
-            raise
+                length = _ags1.length_of(stream, file)
+                _document.require_length(location, length)
+                stream.seek(0)
+                return bytes(stream.read(length))
+        except IcebergCryptoError as error:
+            raise in_table(error, name) from error
         except Exception as error:
             raise file.unreadable(error) from error
 
@@ -246,7 +249,7 @@ def _text(found: Found) -> bytes:
     try:
         return _document.text(found.at.location, found.stored or b"")
     except IcebergCryptoError as error:
-        raise type(error)(f"Table {found.name}: {error.message}", error.hint) from error
+        raise in_table(error, found.name) from error
 
 
 def _parsed(found: Found, text: bytes) -> dict[str, Any]:

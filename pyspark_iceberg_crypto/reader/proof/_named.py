@@ -162,6 +162,7 @@ def _read(storage: Storage, path: str) -> tuple[Found, dict[str, Any] | None]:
     stored = storage.new_input(path)
     try:
         with StoredFile(stored) as file:
+            _document.require_length(path, file.length)
             data = bytes(file.read(0, file.length))
     except Exception as error:  # noqa: BLE001 (it is the finding)
         is_gone = isinstance(error, StorageError) and not exists(stored, error)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark_iceberg_crypto import __version__
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
+from pyspark_iceberg_crypto.reader import _document
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
 from pyspark_iceberg_crypto.reader._keys import TableKeys
 from pyspark_iceberg_crypto.reader._settings import METADATA_AUTHENTICATION, Settings
@@ -135,6 +136,7 @@ def _sha256(of: Subject) -> str | None:
     stored = of.storage.new_input(of.loaded.location)
     try:
         with StoredFile(stored) as file:
+            _document.require_length(of.loaded.location, file.length)
             return hashlib.sha256(file.read(0, file.length)).hexdigest()
     except Exception as error:
         if isinstance(error, StorageError) and not exists(stored, error):

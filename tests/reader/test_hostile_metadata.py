@@ -1,0 +1,47 @@
+"""Metadata that someone made to do harm: it is refused by an error that names the table, and costs little."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from harness.encrypted_tables import Writer
+from harness.refused import refused
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto.reader import _document, open_table
+
+SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Writer:
+    writer = Writer(tmp_path / "t", SCHEMA)
+    writer.append([{"id": 1}])
+    return writer
+
+
+def test_a_metadata_file_that_would_fill_the_memory(
+    victim: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = victim.metadata.read_bytes()
+    with victim.metadata.open("wb") as file:
+        file.truncate(10 << 30)  # a sparse one
+    bomb = victim.metadata.with_name("00002-bomb.gz.metadata.json")
+    bomb.write_bytes(gzip.compress(whole) + gzip.compress(bytes(2 << 20)))  # two members
+
+    def load(path: Path, words: str) -> None:
+        refused(
+            errors.IcebergCryptoError,
+            lambda: open_table(path, kms=victim.kms),
+            f"Table {path}: ",
+            words,
+        )
+
+    load(victim.metadata, "is not read: it holds more than 512 MiB")
+    load(bomb, "is not the metadata of a table")
+    monkeypatch.setattr(_document, "MOST", 1 << 20)
+    load(bomb, "is not read: it holds more than 1 MiB")
+    victim.metadata.write_bytes(whole)
+    assert len(open_table(victim.metadata, kms=victim.kms).scan().to_arrow()) == 1
