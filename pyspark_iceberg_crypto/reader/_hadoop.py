@@ -7,17 +7,19 @@ import re
 from pyiceberg.io import FileIO
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError, TableNotFoundError
+from pyspark_iceberg_crypto.reader import _pyiceberg
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 
 _HINT = 64  # bytes of the file with the hint, which has a number
 # Plain and gzip, the latter by either name; Iceberg looks for them in this order.
+_VERSION = re.compile(r"v([0-9]{1,9})(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _NAMES = ("v{}.metadata.json", "v{}.gz.metadata.json", "v{}.metadata.json.gz")
 
 
 def current_metadata(io: FileIO, table: str) -> str:
     """Return the location of the newest version's metadata file.
 
-    The hint may be behind, so later versions are looked for one by one; without a hint from version 1 on.
+    The hint may be behind, so later versions are looked for one by one. Without a hint the folder is listed.
 
     Args:
         io: how files are read.
@@ -28,23 +30,32 @@ def current_metadata(io: FileIO, table: str) -> str:
         IcebergCryptoError: the version that the hint names is missing.
     """
     hinted = _hint(io, table)
-    found = _version(io, table, 1 if hinted is None else hinted)
+    version = _highest(io, table) if hinted is None else hinted
+    found = None if version is None else _version(io, table, version)
     if found is None and hinted is not None:
         raise IcebergCryptoError(
             f"Table {table}: the metadata file of version {hinted}, which version-hint.text names, is missing",
             "Nothing was read: an older version lacks the commits since. Restore the file from a backup or an object "
             "version; if a newer version is there, correct the hint.",
         )
-    if found is None:
+    if found is None or version is None:
         raise TableNotFoundError(
-            f"There is no table in {table}: it has no metadata/version-hint.text and no metadata/v1.metadata.json",
+            f"There is no table in {table}: metadata has no version-hint.text and no v<number>.metadata.json",
             "Give the folder of a Hadoop catalog's table; for tables of other catalogs the catalog, or the location of "
             "a metadata file.",
         )
-    version = (hinted or 1) + 1
-    while later := _version(io, table, version):
+    while later := _version(io, table, version + 1):
         found, version = later, version + 1
     return found
+
+
+def _highest(io: FileIO, table: str) -> int | None:
+    folder = f"{table}/metadata"
+    try:
+        versions = map(_VERSION.fullmatch, _pyiceberg.names_in(io, folder))
+        return max((int(one[1]) for one in versions if one), default=None)
+    except Exception as error:
+        raise _unreadable(table, folder, error) from error
 
 
 def _hint(io: FileIO, table: str) -> int | None:

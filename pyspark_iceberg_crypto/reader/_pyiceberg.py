@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
+from pyarrow.fs import FileSelector
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.catalog import Catalog
 from pyiceberg.io import FileIO, InputFile, load_file_io
@@ -64,6 +65,7 @@ __all__ = [
     "entries",
     "file_io",
     "missing_values",
+    "names_in",
     "pointer",
     "read_manifest_list",
     "requested",
@@ -172,6 +174,24 @@ def file_io(catalog: Catalog | None, properties: Mapping[str, str], location: st
         return load_file_io(dict(properties), location)
     made: FileIO = catalog._load_file_io(dict(properties), location)
     return made
+
+
+def names_in(io: FileIO, folder: str) -> list[str]:
+    """Return the names of the files in a folder, which a FileIO does not list; none if there is no folder.
+
+    Raises:
+        NotImplementedError: it is a FileIO of neither PyArrow nor fsspec.
+    """
+    opened: Any = io.new_input(folder)
+    if hasattr(opened, "_filesystem"):
+        found = opened._filesystem.get_file_info(FileSelector(opened._path, allow_not_found=True))
+        return [one.base_name for one in found]
+    if not hasattr(opened, "_fs"):
+        raise NotImplementedError(f"{type(io).__name__} lists no folders")
+    try:
+        return [str(one).rpartition("/")[2] for one in opened._fs.ls(folder, detail=False)]
+    except FileNotFoundError:
+        return []
 
 
 def table_metadata(document: bytes) -> TableMetadata:

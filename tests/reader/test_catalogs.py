@@ -136,6 +136,29 @@ def test_a_table_that_is_not_there(sql: SqlCatalog, tmp_path: Path) -> None:
         open_table(sql)
 
 
+@pytest.mark.parametrize("io", ["pyarrow.PyArrowFileIO", "fsspec.FsspecFileIO"])
+def test_a_hadoop_table_without_a_hint(tmp_path: Path, io: str) -> None:
+    """Java's HadoopTableOperations takes the highest version that there is."""
+    writer = table(tmp_path / "t", hadoop=True)
+    while writer.version < 11:
+        writer.write()
+    for path in writer.metadata.parent.glob("v[1-9].metadata.json"):
+        path.unlink()
+    properties = {"py-io-impl": f"pyiceberg.io.{io}"}
+    hint = writer.metadata.with_name("version-hint.text")
+    for text_of_hint in ("what", ""):
+        hint.write_text(text_of_hint)
+        opened = open_table(tmp_path, "t", kms=writer.kms, properties=properties)
+        assert opened.metadata_location.endswith("/v11.metadata.json")
+    hint.unlink()
+    assert ids(open_table(tmp_path, "t", kms=writer.kms, properties=properties)) == [1, 2]
+    for path in writer.metadata.parent.glob("v*"):
+        path.unlink()
+    for name in ("t", "nowhere"):
+        with pytest.raises(errors.TableNotFoundError, match="There is no table in"):
+            open_table(tmp_path, name, properties=properties)
+
+
 def test_a_catalogs_own_properties_count(tmp_path: Path) -> None:
     writer = table(tmp_path / "t")
     strict = {"encryption.allowed-key-ids": "other", "uri": "sqlite://"}

@@ -80,6 +80,8 @@ def test_attributes_are_where_they_were() -> None:
     scan = inspect.getsource(found("pyiceberg.io.pyarrow.ArrowScan"))
     for name in ("_io", "_limit", "_bound_row_filter", "_projected_schema", "_table_metadata"):
         assert f"self.{name} = " in scan
+    assert "self._filesystem = fs" in inspect.getsource(found("pyiceberg.io.pyarrow.PyArrowFile"))
+    assert "self._fs = fs" in inspect.getsource(found("pyiceberg.io.fsspec.FsspecInputFile"))
     assert "_manifest_planner" in inspect.getsource(found("pyiceberg.table.DataScan"))
 
 
