@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ from pyspark_iceberg_crypto.kms import (
     from_properties,
 )
 from pyspark_iceberg_crypto.kms._blob import parse
-from pyspark_iceberg_crypto.kms.gcp._keys import crc32c
+from pyspark_iceberg_crypto.kms.gcp._keys import GcpKeys, crc32c
 from pyspark_iceberg_crypto.kms.hadoop._errors import Refused
 from pyspark_iceberg_crypto.kms.keystore import _pkcs12
 
@@ -483,6 +484,28 @@ def test_a_file_is_read_again_when_it_changed(
 def test_crc32c() -> None:
     assert crc32c(b"123456789") == 0xE3069283  # RFC 3720's check value, as in catalogues of CRCs
     assert crc32c(bytes(32)) == 0x8A9136AA  # RFC 3720, B.4
+
+
+FULL = "projects/p/locations/l/keyRings/r/cryptoKeys/k"
+
+
+@pytest.mark.parametrize("key_id", ["k", FULL, f"{FULL}/cryptoKeyVersions/2"])
+def test_cloud_kms_is_sent_full_names(monkeypatch: pytest.MonkeyPatch, key_id: str) -> None:
+    """The last part of one is enough for a user. It decrypts by the key's name alone."""
+    sent = {}
+
+    def ask(_: GcpKeys, method: str, request: dict[str, Any], *__: Any) -> SimpleNamespace:
+        sent[method] = request["name"]
+        checksums = {"ciphertext_crc32c": crc32c(KEK), "plaintext_crc32c": crc32c(KEK)}
+        return SimpleNamespace(
+            ciphertext=KEK, plaintext=KEK, verified_plaintext_crc32c=True, **checksums
+        )
+
+    monkeypatch.setattr(GcpKeys, "_ask", ask)
+    keys = GcpKeys(GcpKms(project="p", location="l", key_ring="r"), 1)
+    keys.wrap(KEK, key_id, None)
+    keys.unwrap(KEK, key_id, None)
+    assert sent == {"encrypt": FULL if key_id == "k" else key_id, "decrypt": FULL}
 
 
 class FakeHadoop:

@@ -35,7 +35,7 @@ _ROLE = "icebergCryptoWrapper"
 _PART = r"[A-Za-z0-9_-]{1,63}"
 _RING = rf"projects/(?P<project>[A-Za-z0-9.:_-]+)/locations/(?P<location>[A-Za-z0-9-]+)/keyRings/(?P<ring>{_PART})"
 _KEY = re.compile(
-    rf"(?P<name>{_RING}/cryptoKeys/(?P<key>{_PART}))(/cryptoKeyVersions/[1-9][0-9]*)?"
+    rf"(?P<given>(?P<name>{_RING}/cryptoKeys/(?P<key>{_PART}))(/cryptoKeyVersions/[1-9][0-9]*)?)"
 )
 _ENDPOINT = re.compile(r"https?://(\[::1]|[A-Za-z0-9.-]+)(:\d+)?/?")
 _STATES = {"ENABLED": ENABLED, "DESTROY_SCHEDULED": "pending deletion"}

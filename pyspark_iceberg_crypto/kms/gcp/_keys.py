@@ -107,8 +107,10 @@ class GcpKeys(MasterKeys):
 
     def wrap(self, key: bytes, key_id: str, table: str | None) -> bytes:
         """See `MasterKeys.wrap`."""
-        self._kms._key(key_id)
-        request = {"name": key_id, **_field("plaintext", key), **self._bound(key_id, table)}
+        name = self._kms._key(key_id)[
+            "given"
+        ]  # the key's full name, with its version if one was given
+        request = {"name": name, **_field("plaintext", key), **self._bound(key_id, table)}
         answer = self._ask("encrypt", request, key_id, WRAPPING)
         ciphertext = self._checked(answer, "ciphertext", key_id)
         verified = answer.verified_plaintext_crc32c and (
