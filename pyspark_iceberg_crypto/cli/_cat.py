@@ -98,7 +98,7 @@ def _opened(
             f"{table} is not a table's name", "give one such as lake.db.t, or a path"
         )
     own = _profile.load(config).catalog(catalog)
-    properties = _session.changed(own.properties, wanted, kms)
+    properties, kms = _session.changed(own, wanted, kms)
     if not properties:
         raise ConfigurationError(
             f"There is no catalog {catalog!r} in the profile",
@@ -106,7 +106,6 @@ def _opened(
         )
     from pyspark_iceberg_crypto.reader._catalogs import catalog_of
 
-    kms = kms or (None if _session.names_kms(wanted) else own.kms)
     made = catalog_of(catalog, properties)
     return open_table(made, tuple(rest), kms=kms, properties=properties)
 

@@ -69,10 +69,8 @@ class Catalog:
                 f"There is no catalog {name!r} to be used without Spark; the profile has: {has}",
                 "check its name, or set it up: in the profile (docs/cli.md) or by --catalog-conf type=...",
             )
-        own = profile.catalog(name)
-        kms = given.kms() if given.kms is not None else None
-        properties = _session.changed(own.properties, wanted, kms)
-        kms = kms or (None if _session.names_kms(wanted) else own.kms)
+        given_kms = given.kms() if given.kms is not None else None
+        properties, kms = _session.changed(profile.catalog(name), wanted, given_kms)
         self.name = name
         self.properties = {**(kms.properties() if kms is not None else {}), **properties}
 

@@ -24,7 +24,7 @@ from pyspark_iceberg_crypto.kms import Kms
 if TYPE_CHECKING:  # commands that manage keys run without Spark
     from pyspark.sql import SparkSession
 
-    from pyspark_iceberg_crypto.cli._profile import Profile
+    from pyspark_iceberg_crypto.cli._profile import Catalog, Profile
 
 _STARTING = "starting Spark; the first start downloads Iceberg's jar, which may take minutes"
 _LONG_SECONDS = 10
@@ -195,8 +195,7 @@ def builder_of(
         if name in also:
             _set_up(builder, name, own.properties, own.kms)
         else:
-            properties = changed(own.properties, wanted, kms)
-            _set_up(builder, name, properties, kms or (None if names_kms(wanted) else own.kms))
+            _set_up(builder, name, *changed(own, wanted, kms))
     return builder
 
 
@@ -217,19 +216,25 @@ def _refuse_unknown(names: Sequence[str], profile: Profile, options: dict[str, A
         )
 
 
-def changed(own: dict[str, str], wanted: dict[str, str], kms: Kms | None) -> dict[str, str]:
-    """Return the profile's properties as the command line changes them: another kind, or another KMS, as a whole."""
-    kept = dict(own)
+def changed(
+    own: Catalog, wanted: dict[str, str], kms: Kms | None
+) -> tuple[dict[str, str], Kms | None]:
+    """Return the profile's properties and KMS of a catalog as the command line changes them.
+
+    Another kind of catalog, or another KMS, takes the place of the profile's as a whole.
+
+    Args:
+        own: what the profile has.
+        wanted: the properties of the command line.
+        kms: the KMS of the command line.
+    """
+    kept = dict(own.properties)
+    names_kms = bool({"encryption.kms-type", "encryption.kms-impl"} & wanted.keys())
     if {"type", "catalog-impl"} & wanted.keys():
         kept = {k: v for k, v in kept.items() if k not in ("type", "catalog-impl")}
-    if kms is not None or names_kms(wanted):
+    if kms is not None or names_kms:
         kept = {k: v for k, v in kept.items() if not _is_of_kms(k)}
-    return {**kept, **wanted}
-
-
-def names_kms(properties: dict[str, str]) -> bool:
-    """Return whether properties say which KMS a catalog has."""
-    return bool({"encryption.kms-type", "encryption.kms-impl"} & properties.keys())
+    return {**kept, **wanted}, kms or (None if names_kms else own.kms)
 
 
 def _is_of_kms(key: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from pyspark_iceberg_crypto.reader._key_metadata import read_number
+
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 
@@ -31,24 +33,16 @@ def check(stream: io.RawIOBase, file: ExpectedFile) -> None:
 
 
 def _is_whole(stream: BinaryIO) -> bool:
-    count = _number(stream)
-    while count:  # a map: blocks of entries
-        if count < 0:
-            _number(stream)  # the block's length in bytes
-        for _ in range(2 * abs(count)):
-            stream.seek(max(0, _number(stream)), io.SEEK_CUR)
-        count = _number(stream)
+    try:
+        count = read_number(stream)
+        while count:  # a map: blocks of entries
+            if count < 0:
+                read_number(stream)  # the block's length in bytes
+            for _ in range(2 * abs(count)):
+                stream.seek(max(0, read_number(stream)), io.SEEK_CUR)
+            count = read_number(stream)
+    except (ValueError, OverflowError):
+        return False
     sync = stream.read(_SYNC)
     stream.seek(-_SYNC, io.SEEK_END)
     return stream.read(_SYNC) == sync
-
-
-def _number(stream: BinaryIO) -> int:
-    """Avro's zigzag number; 0 at the end."""
-    value = shift = 0
-    while byte := stream.read(1):
-        value |= (byte[0] & 0x7F) << shift
-        if byte[0] < 0x80:
-            break
-        shift += 7
-    return (value >> 1) ^ -(value & 1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.reader._expected import ExpectedFile
@@ -75,26 +76,18 @@ class _Avro:
     """Avro's binary encoding; a length is compared with the bytes that are there before they are taken."""
 
     def __init__(self, data: bytes, position: int) -> None:
-        self._data = data
-        self._position = position
+        self._data = io.BytesIO(data)
+        self._data.seek(position)
+        self._length = len(data)
 
     def number(self) -> int:
-        value = shift = 0
-        while shift < 64 and self._position < len(self._data):
-            byte = self._data[self._position]
-            self._position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-            shift += 7
-        raise ValueError("a number that is cut off")
+        return read_number(self._data)
 
     def bytes(self) -> bytes:
         length = self.number()
-        if not 0 <= length <= len(self._data) - self._position:
+        if not 0 <= length <= self._length - self._data.tell():
             raise ValueError("a length in it points past its end")
-        self._position += length
-        return self._data[self._position - length : self._position]
+        return self._data.read(length)
 
     def is_there(self) -> bool:
         branch = self.number()
@@ -103,11 +96,28 @@ class _Avro:
         return branch == 1
 
     def is_at_end(self) -> bool:
-        return self._position == len(self._data)
+        return self._data.tell() == self._length
+
+
+def read_number(stream: BinaryIO) -> int:
+    """Read Avro's zigzag number.
+
+    Raises:
+        ValueError: it is cut off, or too long.
+    """
+    value = 0
+    for shift in range(0, 64, 7):
+        byte = stream.read(1)
+        if not byte:
+            break
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return (value >> 1) ^ -(value & 1)
+    raise ValueError("a number that is cut off")
 
 
 def _number(value: int) -> bytes:
-    """Avro's zigzag number."""
+    """Write Avro's zigzag number."""
     value <<= 1
     encoded = bytearray()
     while value > 0x7F:

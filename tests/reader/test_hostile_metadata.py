@@ -1,6 +1,7 @@
 """Metadata that someone made to do harm: it is refused by an error that names the table, and costs little."""
 
 import gzip
+import io
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from pyspark_iceberg_crypto import errors
-from pyspark_iceberg_crypto.reader import _document, open_table
+from pyspark_iceberg_crypto.reader import _avro_end, _document, open_table
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
@@ -45,3 +47,14 @@ def test_a_metadata_file_that_would_fill_the_memory(
     load(bomb, "is not read: it holds more than 1 MiB")
     victim.metadata.write_bytes(whole)
     assert len(open_table(victim.metadata, kms=victim.kms).scan().to_arrow()) == 1
+
+
+@pytest.mark.parametrize(
+    "number", [b"\xfe" + b"\xff" * 8 + b"\x01", b"\xff" * 9 + b"\x01", b"\xff" * 99]
+)
+def test_an_avro_header_of_huge_counts_and_lengths(number: bytes) -> None:
+    """It is looked at no longer than it is."""
+    for header in (number, b"\x02" + number, b"\x01\x02" + number):
+        stream: io.RawIOBase = io.BytesIO(b"Obj\x01" + header + bytes(range(50)))  # type: ignore[assignment]
+        with pytest.raises(errors.TamperedError, match="Table t: f "):
+            _avro_end.check(stream, ExpectedFile("t", "f"))

@@ -206,9 +206,9 @@ class CheckedLoadTest {
           .metaClients()
           .run(
               client -> {
-                var entry = client.getTable(TestLake.DB, "t");
+                var entry = client.getTable("db", "t");
                 entry.getParameters().remove("metadata_hash");
-                client.alter_table(TestLake.DB, "t", entry);
+                client.alter_table("db", "t", entry);
                 return null;
               });
       assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
