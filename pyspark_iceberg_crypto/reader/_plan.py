@@ -17,14 +17,14 @@ from pyspark_iceberg_crypto.reader._pyiceberg import (
     DataFile,
     DeleteFileIndex,
     ManifestFile,
-    ManifestGroupPlanner,
     TableMetadata,
+    TaskPlanner,
 )
 
 _Partition = tuple[int, tuple[object, ...]]
 
 
-class Planner(ManifestGroupPlanner):
+class Planner(TaskPlanner):
     """PyIceberg's planner, with equality deletes."""
 
     def plan_files(
@@ -48,9 +48,6 @@ class Planner(ManifestGroupPlanner):
                 vectors[file.vector[0]].append(entry)
             else:
                 positions.add_delete_file(entry, _hashed(file))
-        residuals = {
-            spec: self._build_residual_evaluator(spec) for spec in self.table_metadata.specs()
-        }
         tasks = []
         for entry in data:
             file, sequence = entry.data_file, entry.sequence_number or 0
@@ -60,15 +57,10 @@ class Planner(ManifestGroupPlanner):
                 for one in vectors.get(file.file_path, ())
                 if (one.sequence_number or 0) >= sequence
             }
-            residual = residuals[file.spec_id](file).residual_for(file.partition)
-            tasks.append(FileScanTask(file, {*deletes, *equality.of(sequence, file)}, residual))
+            deletes |= {*equality.of(sequence, file)}
+            tasks.append(FileScanTask(file, deletes, self.residual(file)))
         know(self.io, tasks)
         return tasks
-
-    def _build_metrics_evaluator(self) -> Callable[[DataFile], bool]:
-        """Minima and maxima of a delete file may be of columns by which it does not delete."""
-        by_metrics = super()._build_metrics_evaluator()
-        return lambda file: file.content != DataFileContent.DATA or by_metrics(file)
 
 
 class _EqualityDeletes:

@@ -1,22 +1,24 @@
-"""The private names of PyIceberg that this package imports, and the private methods of its catalogs.
+"""The private parts of PyIceberg that this package uses: names, methods of its catalogs, and of its scans.
 
-Private methods that subclasses override or call are in `_table`, `_plan` and `_rows`. `tests/unit/test_reader_seams.py`
-names what moved. What its models drop (`encryption-keys`, a snapshot's `key-id`) is
-read from the same bytes that they are made of; no class of PyIceberg is changed.
+One method of `Table` is beside it, in `_table`. `tests/unit/test_reader_seams.py` names what moved. What its models
+drop (`encryption-keys`, a snapshot's `key-id`) is read from the same bytes that they are made of; no class of PyIceberg
+is changed.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import metadata
 from typing import Any
 
 from pyarrow.fs import FileSelector
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.catalog import Catalog
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO, InputFile, load_file_io
 from pyiceberg.io.pyarrow import (
     ArrowScan,
@@ -50,17 +52,17 @@ __all__ = [
     "KEY_OF_FILE",
     "KEY_OF_MANIFEST",
     "VECTOR_OF_FILE",
-    "ArrowScan",
     "DataFile",
-    "DataScan",
     "DeleteFileIndex",
     "IncrementalAppendScan",
+    "LocalScan",
     "ManifestFile",
-    "ManifestGroupPlanner",
     "Pointer",
     "Snapshot",
     "Table",
     "TableMetadata",
+    "TaskPlanner",
+    "TaskReader",
     "combine_positions",
     "entries",
     "file_io",
@@ -224,3 +226,60 @@ def with_snapshots(
         for one in parsed.snapshots
     ]
     return parsed.model_copy(update={"snapshots": kept})
+
+
+class LocalScan(DataScan):
+    """A scan that is planned here, and never by a server, whose plan has no keys."""
+
+    def planner(self) -> ManifestGroupPlanner:
+        """Make what plans it."""
+        raise NotImplementedError
+
+    @cached_property
+    def _manifest_planner(self) -> ManifestGroupPlanner:
+        return self.planner()
+
+    def _should_use_server_side_planning(self) -> bool:
+        return False
+
+
+class TaskPlanner(ManifestGroupPlanner):
+    """A planner that keeps all delete files: minima and maxima may be of columns by which one does not delete."""
+
+    def residual(self, file: DataFile) -> BooleanExpression:
+        """Return what is left of the filter for the rows of a file."""
+        return self._build_residual_evaluator(file.spec_id)(file).residual_for(file.partition)
+
+    def _build_metrics_evaluator(self) -> Callable[[DataFile], bool]:
+        by_metrics = super()._build_metrics_evaluator()
+        return lambda file: file.content != DataFileContent.DATA or by_metrics(file)
+
+
+class TaskReader(ArrowScan):
+    """A reader of tasks, with names for what it was made with.
+
+    Attributes:
+        table_metadata: the table's.
+        files: what opens its files.
+        projected: the columns that are asked for.
+        row_filter: which rows.
+        case_sensitive: whether names of columns have case.
+        limit: how many rows at most; None: all.
+        dictionary_columns: which columns are encoded as dictionaries.
+        projected_ids: the columns that are read, also those of the filter.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        """Make it; arguments as of PyIceberg's."""
+        super().__init__(*given, **named)
+        self.table_metadata, self.files = self._table_metadata, self._io
+        self.projected, self.row_filter = self._projected_schema, self._bound_row_filter
+        self.case_sensitive, self.limit = self._case_sensitive, self._limit
+        self.dictionary_columns = self._dictionary_columns
+        self.projected_ids = self._projected_field_ids
+
+    @property
+    def downcasts(self) -> bool:
+        """Whether nanoseconds become microseconds: before format 3 there is no type for them."""
+        told = self._downcast_ns_timestamp_to_us
+        return self.table_metadata.format_version <= 2 if told is None else told

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as _compute
@@ -27,29 +27,27 @@ from pyspark_iceberg_crypto.reader import _avro, _parquet, _pyiceberg
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO, reading
 from pyspark_iceberg_crypto.reader._manifests import EncryptedDataFile
-from pyspark_iceberg_crypto.reader._pyiceberg import ArrowScan, DataFile
+from pyspark_iceberg_crypto.reader._pyiceberg import DataFile, TaskReader
 
 pc: Any = _compute  # which makes its functions as it is imported
 _AT_ONCE = 16  # files that are read ahead of who takes the rows
 _Opened = _parquet.ParquetFile | _avro.AvroFile
 
 
-class Rows(ArrowScan):
+class Rows(TaskReader):
     """PyIceberg's reader of tasks, for encrypted files.
 
     It also reads Avro and applies equality deletes. Of files that are read ahead a few are in memory, not all.
     """
 
-    @property
-    def _files(self) -> EncryptedFileIO:
-        return cast("EncryptedFileIO", self._io)
+    files: EncryptedFileIO
 
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
         """Read the rows of tasks, in their order."""
         tasks = list(tasks)
         deletes = _Deletes(self, tasks)
         executor = ExecutorFactory.get_or_create()
-        left = self._limit
+        left = self.limit
         running: deque[Future[list[pa.RecordBatch]]] = deque()
         waiting = iter(tasks)
         try:
@@ -73,7 +71,7 @@ class Rows(ArrowScan):
 
     def _read(self, task: FileScanTask, deletes: _Deletes) -> list[pa.RecordBatch]:
         batches = []
-        left = self._limit
+        left = self.limit
         for batch in self._batches(task, deletes):
             batches.append(batch if left is None else batch.slice(0, left))
             if left is not None:
@@ -83,19 +81,19 @@ class Rows(ArrowScan):
         return batches
 
     def _batches(self, task: FileScanTask, deletes: _Deletes) -> Iterator[pa.RecordBatch]:
-        file, metadata = task.file, self._table_metadata
+        file, metadata = task.file, self.table_metadata
         positions, equality = deletes.positions_of(task), deletes.equality_of(task)
-        with self.opened(file, self._dictionary_columns) as stored:
+        with self.opened(file, self.dictionary_columns) as stored:
             schema = self.schema_of(stored)
             missing = _pyiceberg.missing_values(
                 file,
-                self._projected_schema,
+                self.projected,
                 metadata.schema(),
                 metadata.specs().get(file.spec_id),
                 schema.field_ids,
             )
             condition = self._condition(schema, missing)
-            ids = self._projected_field_ids.union(*(one.ids for one in equality))
+            ids = self.projected_ids.union(*(one.ids for one in equality))
             read = prune_columns(schema, ids, select_full_types=False)
             columns = [column.name for column in read.columns]
             at = 0
@@ -108,10 +106,10 @@ class Rows(ArrowScan):
                     batch = one.without(batch, read, file)
                 if len(batch):
                     yield _pyiceberg.requested(
-                        self._projected_schema,
+                        self.projected,
                         read,
                         batch,
-                        downcast_ns_timestamp_to_us=self._downcasts,
+                        downcast_ns_timestamp_to_us=self.downcasts,
                         projected_missing_fields=missing,
                         allow_timestamp_tz_mismatch=True,
                     )
@@ -120,7 +118,7 @@ class Rows(ArrowScan):
         self, file: DataFile, dictionary_columns: tuple[str, ...] = ()
     ) -> AbstractContextManager[_Opened]:
         """Open a data or delete file."""
-        files = self._files
+        files = self.files
         stored = _stored(files, file)
         if file.file_format == FileFormat.PARQUET:
             return _parquet.opened(files.table, stored, dictionary_columns)
@@ -135,27 +133,21 @@ class Rows(ArrowScan):
         """Return the columns of a file as Iceberg has them."""
         return pyarrow_to_schema(
             stored.schema,
-            self._table_metadata.name_mapping(),
-            downcast_ns_timestamp_to_us=self._downcasts,
-            format_version=self._table_metadata.format_version,
+            self.table_metadata.name_mapping(),
+            downcast_ns_timestamp_to_us=self.downcasts,
+            format_version=self.table_metadata.format_version,
         )
-
-    @property
-    def _downcasts(self) -> bool:
-        """Whether nanoseconds become microseconds: before format 3 there is no type for them."""
-        told = self._downcast_ns_timestamp_to_us
-        return self._table_metadata.format_version <= 2 if told is None else told
 
     def _condition(self, schema: Schema, missing: Mapping[int, Any]) -> Any:
-        if isinstance(self._bound_row_filter, AlwaysTrue):
+        if isinstance(self.row_filter, AlwaysTrue):
             return None
         translated = translate_column_names(
-            self._bound_row_filter,
+            self.row_filter,
             schema,
-            case_sensitive=self._case_sensitive,
+            case_sensitive=self.case_sensitive,
             projected_field_values=dict(missing),
         )
-        bound = bind(schema, translated, case_sensitive=self._case_sensitive)
+        bound = bind(schema, translated, case_sensitive=self.case_sensitive)
         return expression_to_pyarrow(bound, schema)
 
 
@@ -195,7 +187,7 @@ class _Deletes:
         self, delete_files: list[DataFile], wanted: set[str]
     ) -> dict[str, pa.ChunkedArray]:
         """Read one file, which may be listed once for each deletion vector in it."""
-        files, file = self._rows._files, delete_files[0]
+        files, file = self._rows.files, delete_files[0]
         if file.file_format == FileFormat.PUFFIN:
             expected = ExpectedFile(files.table, file.file_path)
             with reading(expected):
@@ -237,13 +229,13 @@ class _Equality:
     """An equality delete file: it deletes rows whose values in some columns are those of a row of it; null is null."""
 
     def __init__(self, rows: Rows, file: DataFile) -> None:
-        self._table = rows._files.table
+        self._table = rows.files.table
         self.ids = set(file.equality_ids or ())
         if not self.ids:
             raise ExpectedFile(self._table, file.file_path).unreadable(
                 "its manifest does not say by which columns it deletes"
             )
-        schemas = [rows._table_metadata.schema(), *reversed(rows._table_metadata.schemas)]
+        schemas = [rows.table_metadata.schema(), *reversed(rows.table_metadata.schemas)]
         # a column may be gone since, and deletes by it apply still
         self._columns = [
             prune_columns(next(one for one in schemas if column in one.field_ids), {column}, False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pyarrow as pa
@@ -18,8 +17,8 @@ from pyspark_iceberg_crypto.errors import NotSupportedError
 from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
 from pyspark_iceberg_crypto.reader._plan import Planner, know
 from pyspark_iceberg_crypto.reader._pyiceberg import (
-    DataScan,
     IncrementalAppendScan,
+    LocalScan,
     Table,
     TableMetadata,
 )
@@ -71,7 +70,11 @@ class OpenedTable(Table):
     def refresh(self) -> Table:
         """Load and check the table's metadata again; see `open_table` for errors."""
         fresh = self._again()
-        self._check_uuid(self.metadata, fresh.metadata)
+        if self.metadata.table_uuid != fresh.metadata.table_uuid:
+            raise NotSupportedError(
+                f"Table {self.loaded.table} was dropped since it was opened, and there is another one of its name",
+                "Open it again.",
+            )
         # the keys first: a scan in another thread may have the older metadata with them, and not the other way round
         self.io, self.config, self.loaded = fresh.io, fresh.config, fresh.loaded
         self.metadata, self.metadata_location = fresh.metadata, fresh.metadata_location
@@ -212,11 +215,11 @@ for _name in (*_WRITES, *_OF_OTHER_READERS):
     setattr(EncryptedTable, _name, _refused(_name))
 
 
-class EncryptedScan(DataScan):
+class EncryptedScan(LocalScan):
     """A scan of one snapshot of an encrypted table."""
 
-    @cached_property
-    def _manifest_planner(self) -> Planner:
+    def planner(self) -> Planner:
+        """Make what plans it."""
         return Planner(
             table_metadata=self.table_metadata,
             io=self.io,
@@ -224,9 +227,6 @@ class EncryptedScan(DataScan):
             case_sensitive=self.case_sensitive,
             options=self.options,
         )
-
-    def _should_use_server_side_planning(self) -> bool:
-        return False  # a server's plan has no keys
 
     def to_arrow(self, dictionary_columns: tuple[str, ...] = ()) -> pa.Table:
         """Read all rows; see `pyiceberg.table.DataScan.to_arrow`."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+from functools import cache
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -46,7 +48,6 @@ SEAMS = {
     "pyiceberg.table.ManifestGroupPlanner._build_metrics_evaluator": ["self"],
     "pyiceberg.table.ManifestGroupPlanner._build_residual_evaluator": ["self", "spec_id"],
     "pyiceberg.table.Table._do_commit": ["self", "updates", "requirements"],
-    "pyiceberg.table.Table._check_uuid": ["current_metadata", "new_metadata"],
     "pyiceberg.table.delete_file_index.DeleteFileIndex.for_data_file": [
         *("self", "seq_num", "data_file", "partition_key")
     ],
@@ -83,6 +84,32 @@ def test_attributes_are_where_they_were() -> None:
     assert "self._filesystem = fs" in inspect.getsource(found("pyiceberg.io.pyarrow.PyArrowFile"))
     assert "self._fs = fs" in inspect.getsource(found("pyiceberg.io.fsspec.FsspecInputFile"))
     assert "_manifest_planner" in inspect.getsource(found("pyiceberg.table.DataScan"))
+
+
+@cache
+def private_of(kind: type) -> set[str]:
+    """The private names that a class has, sets or calls."""
+    return set(re.findall(r"(?:def |self\.|super\(\)\.)(_[a-z]\w*)", inspect.getsource(kind)))
+
+
+def test_one_file_touches_the_private_parts_of_pyiceberg() -> None:
+    used: dict[str, set[str]] = {}
+    for path in Path(_open.__file__).parent.glob("_*.py"):
+        module = import_module(f"pyspark_iceberg_crypto.reader.{path.stem}")
+        assert path.stem == "_pyiceberg" or not re.search(
+            r"^from pyiceberg\S* import \(?[^)\n]*\b_", path.read_text(), re.MULTILINE
+        ), path
+        for kind in vars(module).values():
+            if isinstance(kind, type) and kind.__module__ == module.__name__:
+                of_pyiceberg = {
+                    name
+                    for one in kind.__mro__
+                    if one.__module__.startswith("pyiceberg.")
+                    for name in private_of(one)
+                }
+                used.setdefault(path.stem, set()).update(private_of(kind) & of_pyiceberg)
+    assert "_io" in used.pop("_pyiceberg")
+    assert {name: one for name, one in used.items() if one} == {"_table": {"_do_commit"}}
 
 
 def test_no_way_to_write_was_added() -> None:
