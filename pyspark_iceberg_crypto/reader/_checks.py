@@ -142,7 +142,7 @@ def _check_hash(loaded: Loaded) -> None:
     if kept is None:
         return  # as Iceberg does; who verifies the table is told
     digest = hashlib.sha256(loaded.text).digest()  # Iceberg writes what it makes the hash of
-    if base64.b64decode(kept) != digest:
+    if kept != base64.b64encode(digest).decode():
         raise _refused(loaded, "its hash differs from the one that the Hive metastore has")
 
 

@@ -18,6 +18,8 @@ MOST = 512 << 20
 """How many bytes a metadata file may have, as it is stored and decompressed: more than any of Iceberg has."""
 _AT_ONCE = 1 << 20
 _DEEPEST = 201
+_YEAR_10000 = 253_402_300_800_000  # in milliseconds since the epoch; Python's times end before it
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPED = re.compile('["\\\\\x00-\x1f\u2028\u2029]')
 
@@ -72,6 +74,43 @@ def text(location: str, stored: bytes) -> bytes:
             "help, compare the file with a backup or an object version of the same name.",
         ) from error
     return held.getvalue()
+
+
+def metadata(data: bytes) -> dict[str, Any]:
+    """Read a table's metadata, and check the form of what is used of it before PyIceberg has checked the whole.
+
+    Raises:
+        ValueError: it is not metadata: not JSON, not of this form, with one name twice, or text that has no UTF-8.
+        RecursionError: it nests too deeply.
+    """
+    document = json.loads(
+        data.decode("utf-8-sig"), object_pairs_hook=_members, parse_constant=_no_constant
+    )
+    if not isinstance(document, dict):
+        raise ValueError("it is not a JSON object")
+    if _SURROGATE.search(data):
+        json.dumps(document, ensure_ascii=False).encode()
+    properties, snapshots = document.get("properties") or {}, document.get("snapshots") or []
+    if not (
+        isinstance(properties, dict)
+        and all(isinstance(value, str) for value in properties.values())
+        and isinstance(snapshots, list)
+        and all(map(_is_snapshot, snapshots))
+        and isinstance(document.get("last-updated-ms", 0), int)
+        and all(isinstance(document.get(name, ""), str) for name in ("location", "table-uuid"))
+    ):
+        raise ValueError("its properties or snapshots are not as they should be")
+    return document
+
+
+def _is_snapshot(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("snapshot-id"), int)
+        and isinstance(value.get("key-id"), str | None)
+        and isinstance(value.get("timestamp-ms"), int)
+        and 0 <= value["timestamp-ms"] < _YEAR_10000
+    )
 
 
 def strict(data: bytes) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ class EncryptedKey:
     def made_at(self) -> int:
         """When a KEK was made, in milliseconds since the epoch; 0 if its entry does not say."""
         made = self.properties.get(TIMESTAMP, "")
-        return int(made) if made.isascii() and made.isdigit() else 0
+        return int(made) if re.fullmatch("[0-9]{1,19}", made) else 0
 
     def lives(self, at_ms: int) -> bool:
         """Whether a KEK may encrypt and sign at a time, in milliseconds since the epoch."""

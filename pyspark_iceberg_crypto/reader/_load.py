@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -254,23 +253,15 @@ def _text(found: Found) -> bytes:
 
 def _parsed(found: Found, text: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(text.decode("utf-8-sig"))
+        return _document.metadata(text)
     except (ValueError, RecursionError) as error:
         raise _not_metadata(found, error) from error
-    if not isinstance(document, dict):
-        raise _not_metadata(found, "it is not a JSON object")
-    properties, snapshots = document.get("properties"), document.get("snapshots")
-    if not isinstance(properties or {}, dict) or not all(
-        isinstance(one, dict) and "snapshot-id" in one for one in snapshots or []
-    ):
-        raise _not_metadata(found, "its properties or snapshots are not as they should be")
-    return document
 
 
 def _metadata(found: Found, text: bytes) -> TableMetadata:
     try:
         return _pyiceberg.table_metadata(text)
-    except ValueError as error:
+    except Exception as error:
         raise _not_metadata(found, error) from error
 
 

@@ -68,7 +68,9 @@ class _Search:
                 return KnownFile(file.kind, file.path, file.format, file.length, key)
         lists = [file for file in named if file.kind == _problems.MANIFEST_LIST]
         current = _named.current_snapshot_id(document)
-        path_of = {one["snapshot-id"]: one.get("manifest-list") for one in document["snapshots"]}
+        path_of = {
+            one["snapshot-id"]: one.get("manifest-list") for one in document.get("snapshots") or []
+        }
         first = [one for one in lists if one.path == path_of.get(current)]
         others = [one for one in lists if one not in first]
         for some in (first, others):
