@@ -74,7 +74,7 @@ def checked(
     if found.problem is not None and not no_length:
         raise _error(stored.location, found, found.problem, file.kind)
     if decrypt_to is not None:
-        _decrypt(stored, told, file, Path(decrypt_to))
+        _decrypt(stored, told["magic"], file, found.length, Path(decrypt_to))
     told["tags_checked"] = True
     told["length_checked"] = length_is_known and not no_length
     told["decrypted_to"] = decrypt_to
@@ -129,9 +129,9 @@ def _unreadable(location: str, why: object) -> IcebergCryptoError:
     )
 
 
-def _decrypt(stored: StoredInput, told: dict[str, Any], known: KnownFile, target: Path) -> None:
-    """Write the content of a file, whose tags were checked; each is checked once more."""
-    if told["magic"] != "AGS1":
+def _decrypt(stored: StoredInput, magic: str, known: KnownFile, length: int, target: Path) -> None:
+    """Write the content of a file, whose length and tags were checked; each is checked once more."""
+    if magic != "AGS1":
         raise NotSupportedError(
             f"{stored.location} is encrypted Parquet, which is not decrypted into a file",
             "Its rows are read through its table: SELECT * FROM <table> WHERE _file = '<the file>'.",
@@ -139,7 +139,6 @@ def _decrypt(stored: StoredInput, told: dict[str, Any], known: KnownFile, target
     key = known.key
     if not isinstance(key, KeyMetadata):
         key = KeyMetadata.decode(bytes(key or b""), ExpectedFile("", stored.location))
-    length = known.length if key.length is None else key.length
     file = ExpectedFile("", stored.location, length)
     try:
         number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
