@@ -99,7 +99,8 @@ class Writer:
         self.version, self.location = 0, ""
         self.manifests: list[dict[str, Any]] = []
         (folder / "data").mkdir(parents=True)
-        (folder / "metadata").mkdir()
+        self.metadata_folder = folder / "metadata"
+        self.metadata_folder.mkdir()
         self.kek = os.urandom(16)
         self.kek_id, self.made = "kek", str(int(time.time() * 1000))
         keks = []
@@ -231,7 +232,7 @@ class Writer:
             if self.hadoop
             else f"{self.version:05d}-{uuid.uuid4()}.metadata.json"
         )
-        path = self.folder / "metadata" / name
+        path = self.metadata_folder / name
         self.location = path.as_uri()
         if self.signed and self.key_id is not None:
             self.sign()

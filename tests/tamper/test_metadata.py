@@ -11,6 +11,7 @@ from harness.lake import Lake
 from harness.world import ON_STOCK, World
 from pyspark.sql import SparkSession
 
+from tamper.documented import table_of_document
 from tamper.metadata_attacks import (
     METADATA_ATTACKS,
     PLAINTEXT,
@@ -25,7 +26,7 @@ from tamper.metadata_victim import (
     scan,
     versions,
 )
-from tamper.test_tamper import CAMPAIGN, FLIPS, SEED, TABLES, UNCACHED, table_of_document, when
+from tamper.test_tamper import CAMPAIGN, FLIPS, SEED, TABLES, UNCACHED, when
 
 pytestmark = pytest.mark.skipif(ON_STOCK, reason="these attacks succeed on stock Iceberg")
 

@@ -8,7 +8,6 @@ kind on one catalog.
 import os
 import random
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +18,12 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
 from tamper.attacks import ATTACKS, FLIP
+from tamper.documented import table_of_document
 from tamper.victim import FILE_KINDS, Victim, make_victim, outcome, scan
 
 FLIPS = int(os.environ.get("ICEBERG_CRYPTO_FLIPS", "0"))
 CAMPAIGN = FLIPS > 0
 SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "20261121"))
-DOCUMENT = Path(__file__).parents[2] / "docs" / "tamper.md"
 FORMATS = ("parquet", "avro")
 # One format a catalog, both in a campaign: how a file is read does not depend on the catalog.
 TABLES = [
@@ -37,21 +36,6 @@ BY_DAY = ("jdbc",)
 UNCACHED = {"cache-enabled": "false", "rest-table-cache.max-entries": "0"}
 
 pytestmark = pytest.mark.skipif(ON_STOCK, reason="stock Iceberg has its own test of this")
-
-
-def table_of_document(first: str) -> dict[tuple[str, str], set[str]]:
-    """What docs/tamper.md says notices an attack (row) on a column, in the table whose first heading is this one.
-
-    Nothing where it cannot be done.
-    """
-    text = DOCUMENT.read_text()
-    lines = text[text.index(f"| {first} |") :].partition("\n\n")[0].splitlines()
-    head, _, *rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines]
-    return {
-        (row[0], column): set() if cell == "-" else set(re.split(r", | or ", cell))
-        for row in rows
-        for column, cell in zip(head[1:], row[1:], strict=True)
-    }
 
 
 DOCUMENTED = table_of_document("attack")
