@@ -76,7 +76,7 @@ WORDS_ELSEWHERE = {
     ): MADE,
     ("ParquetFooterCheck.java", '"file "+location+" "+problem'): MADE,
     ("TableEncryption.java", """String.format("%s is '%s'",name,value)"""): "a setting for tests",
-    ("TableReencryption.java", "e.getMessage()"): "Iceberg's own words on an option",
+    ("TableReencryption.java", "e.getMessage()"): "Iceberg's or Spark's own words",
     ("VaultHttp.java", 'String.format("%s %s %s",config,what,told(answer))'): MADE,
     ("_one.py", "f'{location}: {words}'"): "FileKind: 'it is not encrypted: it starts with ...'",
     ("_allowed.py", "f\"Property {PROPERTY} {problem}: '{listed}'\""): "as of AllowedKeyIds",
