@@ -69,6 +69,7 @@ class Engine:
         limits: what it lacks; all else it reads.
         kms: the types of KMS for which it has clients; empty: all of this project's.
         kms_limit: what it means if the table's KMS is another one.
+        other_catalogs: whether it reads those of catalogs of any other type, too.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Engine:
     limits: Mapping[Feature, Limit] = field(default_factory=dict)
     kms: tuple[str, ...] = ()
     kms_limit: Limit | None = None
+    other_catalogs: bool = False
 
 
 CATALOGS = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
@@ -144,6 +146,7 @@ ENGINES = (
                 "Arrow does not read encrypted pages of version 2 that Java wrote", opens=None
             ),
         },
+        other_catalogs=True,
     ),
     Engine(
         "Spark with stock Iceberg",
@@ -159,7 +162,9 @@ ENGINES = (
         },
         kms=_OF_CLOUDS,
         kms_limit=Limit(
-            "it needs this project's jar for its KMS client, in `encryption.kms-impl`", opens=True
+            "for another KMS than those of AWS, Azure and Google Cloud, it needs this project's jar and a class of it "
+            "in `encryption.kms-impl`",
+            opens=True,
         ),
     ),
     Engine(
@@ -190,7 +195,7 @@ ENGINES = (
             Feature.FILES_WITHOUT_LENGTH: _NO_LENGTH,
         },
         kms=_OF_CLOUDS,
-        kms_limit=Limit("its KMSs are those of AWS, Azure and Google Cloud"),
+        kms_limit=Limit("it has clients for the KMSs of AWS, Azure and Google Cloud only"),
     ),
     Engine(
         "iceberg-rust",
@@ -207,7 +212,7 @@ ENGINES = (
             Feature.PLAINTEXT_FILES: _PLAINTEXT,
         },
         kms=("memory",),
-        kms_limit=Limit("its KMS client has to be written, in Rust", opens=True),
+        kms_limit=Limit("it has no client of a KMS: yours has to be in Rust", opens=True),
     ),
     Engine(
         "iceberg-rust",

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 
-from pyspark_iceberg_crypto.reader._engines import BITS, ENGINES, Engine, Feature, Limit
+from pyspark_iceberg_crypto.reader._engines import BITS, CATALOGS, ENGINES, Engine, Feature, Limit
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._io import reading
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
@@ -93,7 +93,9 @@ def _limits(
     if Feature.ENCRYPTED in engine.limits:
         yield engine.limits[Feature.ENCRYPTED]
         return
-    if catalog not in engine.catalogs:
+    if catalog not in CATALOGS and not engine.other_catalogs:
+        yield Limit(f"whether it has catalogs of type {catalog} is not known", opens=None)
+    elif catalog in CATALOGS and catalog not in engine.catalogs:
         yield Limit(f"it reads encrypted tables only of catalogs of type {listed(engine.catalogs)}")
     if engine.kms_limit is not None and kms is not None and kms not in engine.kms:
         yield engine.kms_limit

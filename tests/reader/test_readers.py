@@ -214,6 +214,8 @@ def test_catalogs_and_kms() -> None:
     assert opens("Trino", "hive", "vault") is False
     assert opens("Trino", "hive", None)
     assert opens("Python's `open_table` (pandas, Polars, DuckDB)", "nessie", None) is False
+    assert opens("Python's `open_table` (pandas, Polars, DuckDB)", "DynamoDbCatalog", None)
+    assert opens("Trino", "DynamoDbCatalog", "aws") is None
     assert opens("iceberg-rust", "glue", "aws")
 
 
