@@ -35,11 +35,11 @@ from suite.stats import Spread, quartiles, ratio
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from harness.encrypted_tables import OwnKms, Writer  # noqa: E402
+from harness.encrypted_tables import OwnKms, Writer
 
-from pyspark_iceberg_crypto.kms import CachedKms  # noqa: E402
-from pyspark_iceberg_crypto.reader import _ags1, open_table  # noqa: E402
-from pyspark_iceberg_crypto.reader._expected import ExpectedFile  # noqa: E402
+from pyspark_iceberg_crypto.kms import CachedKms
+from pyspark_iceberg_crypto.reader import _ags1, open_table
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 
 RATIO = 1.1
 """Of the time of a scan, at most."""
@@ -102,7 +102,7 @@ def write_tables(catalog: SqlCatalog, folder: Path, kms: OwnKms, rows: int) -> s
     print(f"{FILES} files, {stored / 1e6:.0f} MB, {table.nbytes * FILES / 1e6:.0f} MB in Arrow")
     large = Writer(folder / "large", SCHEMA, kms=kms)
     whole = pa.concat_tables([table] * (1 + LIMIT_MB * 1_000_000 // table.nbytes))
-    return large.commit(*[large.parquet(whole, row_group_size=1 << 18)] * 4)
+    return large.commit(*[large.parquet(whole, row_group=1 << 18)] * 4)
 
 
 def arrow(generator: np.random.Generator, count: int, number: int) -> pa.Table:
@@ -169,7 +169,9 @@ def opens(catalog: SqlCatalog, kms: OwnKms, rounds: int) -> bool:
     found = turns({name: lambda name=name: body(name) for name in WAYS}, rounds)
     missed = False
     for number, kind in enumerate(("wall", "CPU")):
-        took = {name: [1000 * one[number] / TIMES for one in values] for name, values in found.items()}
+        took = {
+            name: [1000 * one[number] / TIMES for one in values] for name, values in found.items()
+        }
         pairs = zip(took["encrypted"], took["plaintext"], strict=True)
         more = ratio([encrypted - plaintext for encrypted, plaintext in pairs], [1.0] * rounds)
         missed |= told(
@@ -244,7 +246,6 @@ def batches(location: str) -> bool:
 
 def read_batches(location: str) -> None:
     """In a process of its own: print the megabytes that were read, and those that this took at most at a time."""
-    open_table(location, kms=OwnKms()).scan(limit=1).to_arrow()  # what is imported late
     before = memory("VmRSS")
     table = open_table(location, kms=OwnKms())
     decoded = sum(batch.nbytes for batch in table.scan().to_arrow_batch_reader())
