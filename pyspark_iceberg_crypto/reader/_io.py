@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import threading
 from collections import OrderedDict
@@ -34,32 +35,45 @@ class Listed:
     Attributes:
         key_metadata: its key metadata; None: it is not encrypted.
         length: its length in bytes; None: that is not listed.
+        pickled: whether it may be pickled.
     """
 
     key_metadata: bytes | None = field(repr=False)
     length: int | None
+    pickled: bool = False
 
-    def __reduce__(self) -> NoReturn:
-        refuse_pickling("A file's key")
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.pickled:
+            refuse_pickling("A file's key")
+        return Listed, (self.key_metadata, self.length, True)
 
 
 class EncryptedFileIO(FileIO):
     """Reads a table's files, each with its own key. It writes none and deletes none."""
 
-    def __init__(self, stored: FileIO, table: str, keys: TableKeys, settings: Settings) -> None:
+    def __init__(
+        self,
+        stored: FileIO,
+        table: str,
+        keys: TableKeys | None,
+        settings: Settings,
+        pickle_file_keys: bool,
+    ) -> None:
         """Make the FileIO of one table.
 
         Args:
             stored: how files are read as they are stored.
             table: the table's full name.
-            keys: the keys of the table's manifest lists.
+            keys: the keys of the table's manifest lists; None in a process that only has those of tasks' files.
             settings: what is allowed beyond encrypted files with lengths.
+            pickle_file_keys: see `open_table`.
         """
         super().__init__(stored.properties)
         self.stored = stored
         self.table = table
         self.keys = keys
         self.settings = settings
+        self.pickle_file_keys = pickle_file_keys
         self._planned: WeakValueDictionary[str, Listed] = WeakValueDictionary()
         self._lists: OrderedDict[str, list[ManifestFile]] = OrderedDict()
         self._lock = threading.Lock()
@@ -118,6 +132,11 @@ class EncryptedFileIO(FileIO):
         if key_id is None:
             return self.open(location, Listed(None, None))
         file = ExpectedFile(self.table, location)
+        if self.keys is None:
+            raise NotSupportedError(
+                f"Table {self.table} is not planned here: of a pickled scan, only tasks that came with it are read",
+                "Plan where open_table was called, and pass the tasks; or call open_table here.",
+            )
         key = self.keys.of_manifest_list(key_id, file)
         stored = self.stored.new_input(location)
         return DecryptedFile(stored, key, None, file, self.settings.files_without_length)
@@ -145,8 +164,16 @@ class EncryptedFileIO(FileIO):
         """Refuse to delete."""
         refuse_writing(self.table)
 
-    def __reduce__(self) -> NoReturn:
-        refuse_pickling(f"Table {self.table}")
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.pickle_file_keys:
+            refuse_pickling(f"Table {self.table}")
+        stored = copy.copy(self.stored)
+        stored.properties = {
+            name: value
+            for name, value in stored.properties.items()
+            if not name.lower().startswith("encryption.")  # where the KMS is, and how to log in
+        }
+        return EncryptedFileIO, (stored, self.table, None, self.settings, True)
 
     def _require_key(self, location: str, listed: Listed) -> None:
         if listed.key_metadata is None and not self.settings.plaintext_files:
@@ -260,5 +287,6 @@ def refuse_pickling(what: str) -> NoReturn:
     """Raise the error of keys that would go to another process, or into a file."""
     raise NotSupportedError(
         f"{what} is not pickled: the keys of files would be in it",
-        "Call open_table in the other process, which asks the KMS itself.",
+        "Call open_table in the other process, which asks the KMS itself. Or, if whoever sees the pickle may read the "
+        "files: with open_table(..., pickle_file_keys=True), scans and their tasks are pickled, with the files' keys.",
     )

@@ -19,7 +19,7 @@ _TAIL = 8  # the footer's length and the magic
 _AT_ONCE = 16 << 10  # most footers are shorter, so that one read gets all
 _GCM = b"\x1c\x1c"  # what a footer starts with: in FileCryptoMetaData, field 1; in that, field 1, AES_GCM_V1
 _BUFFER = 8 << 20
-_PART = 64 << 20  # bytes, before compression, that are read at a time
+_PART = 32 << 20  # bytes, before compression, that are read at a time
 
 # What pyarrow says where bytes do not decrypt, or a module is not what the footer says it is.
 _WRONG_TAG = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+import re
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -325,6 +326,34 @@ def test_no_key_is_pickled(tmp_path: Path) -> None:
     ):
         with pytest.raises(errors.NotSupportedError, match="is not pickled"):
             pickle.dumps(one)
+
+
+def test_pickled_tasks_have_the_keys_of_their_files_where_that_is_allowed(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "t", SCHEMA, partition="part")
+    gone = writer.file([{"id": 2}], EQUALITY, schema=Schema(ID), equality=[1], partition="p")
+    writer.commit(writer.file([{"id": i, "part": "p"} for i in (1, 2, 3)], partition="p"))
+    writer.commit(writer.positions(writer.append([{"id": 4}, {"id": 5}], partition="q"), [0]), gone)
+    secret = {"encryption.kms.vault.token": "secret", "s3.region": "r"}
+    table = open_table(writer.location, kms=writer.kms, properties=secret, pickle_file_keys=True)
+    scan = table.scan("id > 1", selected_fields=("id",))
+    tasks = list(scan.plan_files())
+    sent = pickle.dumps([scan, tasks])
+    assert b"secret" not in sent
+    assert writer.kek not in sent
+    there, its_tasks = pickle.loads(pickle.dumps(pickle.loads(sent)))
+    del scan, tasks
+    found = [there.read_task(one)["id"].to_pylist() for one in its_tasks]
+    assert sorted(found) == [[3], [5]]
+    assert writer.kms.asked == ["k1"]
+    assert there.io.properties["s3.region"] == "r"
+    with pytest.raises(errors.NotSupportedError, match="is not planned here"):
+        there.plan_files()
+    with pytest.raises(errors.NotSupportedError, match="is not pickled"):
+        pickle.dumps(table)
+    path = Path(its_tasks[0].file.file_path.removeprefix("file://"))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(errors.TamperedError, match=re.escape(writer.location)):
+        there.read_task(its_tasks[0])
 
 
 def test_what_would_write_is_refused_and_writes_nothing(tmp_path: Path) -> None:
