@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,7 @@ def open_table(
     return _load.load(catalog, identifier, kms, dict(properties or {}), pickle_file_keys)
 
 
+@cache  # looking for it takes as long as reading metadata
 def _require_pyiceberg() -> None:
     how: dict[str, Any] = {
         "hint": f"pip install 'pyspark-iceberg-crypto[reader]', which brings PyIceberg {SUPPORTED}"
