@@ -47,7 +47,7 @@ STREAM_GBS = 1.5
 """Of an AES GCM stream on one core, at least."""
 MORE_MS = 10.0
 """That opening and planning take longer, at most."""
-LIMIT_MB = 250
+LIMIT_MB = 400
 """For batches, beyond what the process takes before it opens the table."""
 FILES = 8
 ROW_BYTES = 17
@@ -102,7 +102,7 @@ def write_tables(catalog: SqlCatalog, folder: Path, kms: OwnKms, rows: int) -> s
     print(f"{FILES} files, {stored / 1e6:.0f} MB, {table.nbytes * FILES / 1e6:.0f} MB in Arrow")
     large = Writer(folder / "large", SCHEMA, kms=kms)
     whole = pa.concat_tables([table] * (1 + LIMIT_MB * 1_000_000 // table.nbytes))
-    return large.commit(*[large.parquet(whole, row_group=1 << 18)] * 4)
+    return large.commit(*[large.parquet(whole, row_group=1 << 18)] * 3)
 
 
 def arrow(generator: np.random.Generator, count: int, number: int) -> pa.Table:
