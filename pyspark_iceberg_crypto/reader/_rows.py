@@ -42,7 +42,7 @@ class _Ahead:
 
     Attributes:
         part: bytes of rows, of each file.
-        files: bytes of the files, as they are stored, beside the first.
+        files: bytes of all of them together, as they are stored; a larger file is read alone.
     """
 
     part: int = 16 << 20
