@@ -32,6 +32,7 @@ from pyspark_iceberg_crypto import (
     RotateParquetReport,
 )
 from pyspark_iceberg_crypto.doctor import DoctorReport
+from pyspark_iceberg_crypto.reports._readers import ReadersReport
 from pyspark_iceberg_crypto.reports._report import Changed
 from pyspark_iceberg_crypto.schemas import OUTPUT, report_schema
 from pyspark_iceberg_crypto.verbs.inspection import FileInspection
@@ -194,6 +195,7 @@ def output() -> dict[str, Any]:
         "prune": of_tables(PruneReport),
         "purge": of_tables(PurgeReport),
         "reencrypt": of_tables(ReencryptReport),
+        "readers": [made.ref(ReadersReport)],
         "repair": of_tables(RepairReport),
         "report check": [genuine, altered],
         "rotate": of_tables(RotateMasterKeyReport, RotateKekReport, RotateCatalogReport),

@@ -75,8 +75,11 @@ WORDS_ELSEWHERE = {
         'String.format("Key provider %s=%s %s",OrcSettings.PROVIDER,settings.provider(),what)',
     ): MADE,
     ("ParquetFooterCheck.java", '"file "+location+" "+problem'): MADE,
-    ("TableEncryption.java", """String.format("%s is '%s'",name,value)"""): "a setting for tests",
-    ("TableReencryption.java", "e.getMessage()"): "Iceberg's own words on an option",
+    (
+        "GroupSize.java",
+        """String.format("%s is '%s'",name,value.trim())""",
+    ): "names only the setting",
+    ("TableReencryption.java", "e.getMessage()"): "Iceberg's or Spark's own words",
     ("VaultHttp.java", 'String.format("%s %s %s",config,what,told(answer))'): MADE,
     ("_one.py", "f'{location}: {words}'"): "FileKind: 'it is not encrypted: it starts with ...'",
     ("_allowed.py", "f\"Property {PROPERTY} {problem}: '{listed}'\""): "as of AllowedKeyIds",

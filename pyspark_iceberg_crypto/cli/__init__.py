@@ -18,7 +18,7 @@ from pyspark_iceberg_crypto.reports._text import SPEECH
 
 _JOBS = {
     "Start": ("demo", "doctor", "kms"),
-    "Read": ("cat",),
+    "Read": ("cat", "readers"),
     "Audit": ("verify", "report", "inspect", "keys"),
     "Migrate": ("encrypt", "purge", "decrypt"),
     "Operate": ("rotate", "rotate-parquet", "reencrypt", "prune", "repair"),

@@ -10,21 +10,13 @@ from typing import Any
 import click
 from rich.table import Table
 
-from pyspark_iceberg_crypto import _names
-from pyspark_iceberg_crypto.cli import _profile, _session, _shared
-from pyspark_iceberg_crypto.cli._options import KmsCommand, made_kms
-from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.cli import _opening, _session, _shared
 from pyspark_iceberg_crypto.reports._text import visible
 
 _OUTPUT = click.Choice(["table", "json", "csv"])
 
 
-class _Cat(KmsCommand):
-    kms_help = "Where the catalog's master keys are. With it, --help shows the KMS's own options."
-    kms_required = False
-
-
-@click.command(cls=_Cat)
+@click.command(cls=_opening.OpeningCommand)
 @click.argument("table", metavar="TABLE")
 @click.option("--where", metavar="FILTER", help="Which rows, such as \"day > '2026-01-01'\".")
 @click.option("--columns", metavar="A,B", help="Which columns; with commas between them.")
@@ -65,9 +57,11 @@ def cat(
     table could not be read, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told(findings=True):
+        from pyspark_iceberg_crypto.reader import open_table
+
         if snapshot_id is not None and branch is not None:
             raise _shared.CommandLineError("--snapshot-id and --branch", "give one of them")
-        opened = _opened(table, _shared.pairs(catalog_conf), config, kms)
+        opened = open_table(**_opening.place(table, _shared.pairs(catalog_conf), config, kms))
         names = tuple(one.strip() for one in columns.split(",")) if columns else ("*",)
         try:
             scan = opened.scan(where or "true", names, snapshot_id=snapshot_id, limit=limit)
@@ -82,33 +76,6 @@ def cat(
             ) from error
         rows = scan.to_arrow()
         _print(rows.select(names) if {*names} <= {*rows.column_names} else rows, output)
-
-
-def _opened(
-    table: str, wanted: dict[str, str], config: Path | None, options: dict[str, Any]
-) -> Any:
-    from pyspark_iceberg_crypto.reader import open_table
-
-    kms = made_kms(options) if options.get("kms") else None
-    if _names.is_path(table):
-        return open_table(table, kms=kms, properties=wanted)
-    catalog, *rest = _names.parts(table)
-    if len(rest) < 2:
-        raise _shared.CommandLineError(
-            f"{table} is not a table's name", "give one such as lake.db.t, or a path"
-        )
-    own = _profile.load(config).catalog(catalog)
-    properties = _session.changed(own.properties, wanted, kms)
-    if not properties:
-        raise ConfigurationError(
-            f"There is no catalog {catalog!r} in the profile",
-            "check its name, or set it up: in the profile (docs/cli.md), or by --catalog-conf type=...",
-        )
-    from pyspark_iceberg_crypto.reader._catalogs import catalog_of
-
-    kms = kms or (None if _session.names_kms(wanted) else own.kms)
-    made = catalog_of(catalog, properties)
-    return open_table(made, tuple(rest), kms=kms, properties=properties)
 
 
 def _bind(scan: Any) -> None:

@@ -3,7 +3,7 @@
 PyIceberg plans and reads; keys, guards and proof are of this package. docs/python.md is the guide.
 """
 
-from pyspark_iceberg_crypto.reader._open import open_table
+from pyspark_iceberg_crypto.reader._open import open_table, table_readers
 from pyspark_iceberg_crypto.reader.proof._api import (
     check_report,
     decrypt_file,
@@ -18,5 +18,6 @@ __all__ = [
     "inspect_file",
     "open_table",
     "sign_report",
+    "table_readers",
     "verify_table",
 ]

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakValueDictionary
 
@@ -57,7 +58,7 @@ class EncryptedFileIO(FileIO):
         table: str,
         keys: TableKeys | None,
         settings: Settings,
-        pickle_file_keys: bool,
+        pickle_file_keys: bool = False,
     ) -> None:
         """Make the FileIO of one table.
 
@@ -71,12 +72,26 @@ class EncryptedFileIO(FileIO):
         super().__init__(stored.properties)
         self.stored = stored
         self.table = table
-        self.keys = keys
+        self._keys = keys
         self.settings = settings
         self.pickle_file_keys = pickle_file_keys
         self._planned: WeakValueDictionary[str, Listed] = WeakValueDictionary()
         self._lists: OrderedDict[str, list[ManifestFile]] = OrderedDict()
         self._lock = threading.Lock()
+
+    @property
+    def keys(self) -> TableKeys:
+        """The keys of the table's manifest lists.
+
+        Raises:
+            NotSupportedError: they were not pickled with this.
+        """
+        if self._keys is None:
+            raise NotSupportedError(
+                f"Table {self.table} is not planned here: of a pickled scan, only tasks that came with it are read",
+                "Plan where open_table was called, and pass the tasks; or call open_table here.",
+            )
+        return self._keys
 
     def new_input(self, location: str) -> InputFile:
         """Open a data or delete file of a planned task.
@@ -132,11 +147,6 @@ class EncryptedFileIO(FileIO):
         if key_id is None:
             return self.open(location, Listed(None, None))
         file = ExpectedFile(self.table, location)
-        if self.keys is None:
-            raise NotSupportedError(
-                f"Table {self.table} is not planned here: of a pickled scan, only tasks that came with it are read",
-                "Plan where open_table was called, and pass the tasks; or call open_table here.",
-            )
         key = self.keys.of_manifest_list(key_id, file)
         stored = self.stored.new_input(location)
         return DecryptedFile(stored, key, None, file, self.settings.files_without_length)
@@ -173,7 +183,8 @@ class EncryptedFileIO(FileIO):
             for name, value in stored.properties.items()
             if not name.lower().startswith("encryption.")  # where the KMS is, and how to log in
         }
-        return EncryptedFileIO, (stored, self.table, None, self.settings, True)
+        made = partial(EncryptedFileIO, pickle_file_keys=True)
+        return made, (stored, self.table, None, self.settings)
 
     def _require_key(self, location: str, listed: Listed) -> None:
         if listed.key_metadata is None and not self.settings.plaintext_files:

@@ -218,7 +218,9 @@ class Tables:
         if loaded.key_id is not None:
             kind = EncryptedTable
             metadata = _pyiceberg.with_snapshots(metadata, loaded.document, EncryptedSnapshot)
-            io = EncryptedFileIO(io, found.name, keys, self.settings, self.pickle_file_keys)
+            io = EncryptedFileIO(
+                io, found.name, keys, self.settings, pickle_file_keys=self.pickle_file_keys
+            )
         return kind(
             found.at.identifier,
             metadata,

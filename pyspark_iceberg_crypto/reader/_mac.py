@@ -95,8 +95,7 @@ def sign(text: bytes, place: Place, key: bytes, kek_id: str) -> bytes:
         raise ValueError(f"it has no {PROPERTY}")
     unmade = json.dumps(str(Mac(place.version, _ZEROS.decode(), kek_id))).encode()[1:-1]
     unsigned = text[: found.start(1)] + unmade + text[found.end(1) :]
-    at = _digits(unsigned, place.version)
-    assert at is not None
+    at = found.start(1) + unmade.index(_ZEROS)
     return unsigned[:at] + _made(unsigned, at, place, key).encode() + unsigned[at + 64 :]
 
 

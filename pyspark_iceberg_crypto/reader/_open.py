@@ -1,4 +1,4 @@
-"""`open_table`: where a user starts."""
+"""`open_table`, where a user starts; and which engines can open a table."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from pyspark_iceberg_crypto.kms import KeyManagementClient
+    from pyspark_iceberg_crypto.reports._readers import ReadersReport
 
 SUPPORTED = "0.12"
 
@@ -57,6 +58,36 @@ def open_table(
     from pyspark_iceberg_crypto.reader import _load
 
     return _load.load(catalog, identifier, kms, dict(properties or {}), pickle_file_keys)
+
+
+def table_readers(
+    catalog: Catalog | str | Path,
+    identifier: str | tuple[str, ...] | None = None,
+    *,
+    kms: KeyManagementClient | None = None,
+    properties: Mapping[str, str] | None = None,
+    name: str | None = None,
+) -> ReadersReport:
+    """Say which engines can open a table as it is now, and why others cannot.
+
+    The metadata and the manifests of the current snapshot are read, no data. The KMS is asked for their KEKs, once for
+    each.
+
+    Args:
+        catalog: as of `open_table`, and so are the next three.
+        identifier: the table's name.
+        kms: what unwraps the table's keys.
+        properties: of the catalog.
+        name: what to call the table in the report; None: as its catalog does.
+
+    Raises:
+        IcebergCryptoError: as `open_table`; or a manifest cannot be read, or is not what was written.
+    """
+    _require_pyiceberg()
+    from pyspark_iceberg_crypto.reader import _readers
+    from pyspark_iceberg_crypto.reader.proof._opened import Source
+
+    return _readers.readers_of(Source(catalog, identifier, kms, dict(properties or {}), name))
 
 
 @cache  # looking for it takes as long as reading metadata

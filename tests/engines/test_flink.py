@@ -219,7 +219,7 @@ def test_the_jar_for_spark_is_refused(place: Place, flink: Flink) -> None:
     """It was compiled for another Iceberg."""
     flink.ours = False
     flink.more = [our_jar()]
-    with pytest.raises(FlinkError, match=r"for Iceberg 1\.12.*here is Iceberg 1\.11"):
+    with pytest.raises(FlinkError, match=r"for Iceberg 1\.12.*this is Iceberg 1\.11"):
         flink.sql(place.hadoop(), "SHOW DATABASES IN lake")
 
 

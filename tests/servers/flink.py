@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,7 +90,7 @@ class Flink:
         log = self._launch(JOB_MANAGER)
         wait_until_it_listens(self._processes[-1], self.rest, log)
         self._launch(TASK_MANAGER)
-        self._wait(lambda: self.get("/overview")["taskmanagers"] == 1, "a task manager")
+        self._wait(self._has_task_manager, "a task manager")
         used("Flink", self.get("/overview")["flink-version"])
         runtime = f"iceberg-flink-runtime-{self._minor()}"
         used_jar(f"Iceberg in Flink {self._minor()}", jars(self.version), runtime)
@@ -164,6 +165,14 @@ class Flink:
     def wait_for_job(self, job: str) -> None:
         """Until it has finished."""
         self._wait(lambda: self.get(f"/jobs/{job}")["state"] == "FINISHED", "the end of the job")
+
+    def _has_task_manager(self) -> bool:
+        try:
+            return bool(self.get("/overview")["taskmanagers"] == 1)
+        except urllib.error.HTTPError as error:
+            if error.code != 503:  # it listens before it answers
+                raise
+            return False
 
     def _wait(self, done: Any, what: str) -> None:
         end = time.monotonic() + 120

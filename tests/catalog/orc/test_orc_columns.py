@@ -191,6 +191,10 @@ def test_a_stream_has_keys_of_the_session_alone(
     for keys, table in ((OrcKeys(columns={"ssn": "k2"}), None), (None, name)):
         with pytest.raises(Exception, match=r"Spark drops .* of a stream .*orc\.encrypt"):
             started(keys, table)
+    own.conf.set("Orc.Encrypt", "k1:ssn")
+    with pytest.raises(Exception, match=r"ORC has no property Orc\.Encrypt"):
+        started(None)
+    own.conf.unset("Orc.Encrypt")
     assert files(tmp_path) == [] and own.table(name).count() == 0
     own.sql(f"DROP TABLE {name}")
     started(OrcKeys(columns={"ssn": "k1"}))

@@ -63,6 +63,21 @@ public final class OrcColumnKeys {
   }
 
   /**
+   * Checks what needs no columns, of a write that has a session's settings alone.
+   *
+   * @param target what is written, for errors
+   * @throws InvalidConfigurationException when a property is misspelt or wrong
+   */
+  public static void checkSession(Configuration hadoop, String target) {
+    OrcSettings settings = new OrcSettings(hadoop);
+    if (settings.concernKeys()) {
+      settings.check(target);
+      settings.keyIds();
+      refuseEmptyList(OrcSettings.ENCRYPT, settings.encrypt());
+    }
+  }
+
+  /**
    * The columns with keys, or with such in them, among those that are there: the settings of a
    * session may be meant for other files.
    *

@@ -88,6 +88,7 @@ final class OrcSettings {
     requireIntegrity();
     missingKeysFail();
     algorithm();
+    checkNames(List.of(ENCRYPT, MASK, PROVIDER));
   }
 
   /** ORC's own list of keys and columns; empty: none. */
@@ -199,7 +200,7 @@ final class OrcSettings {
    * @throws InvalidConfigurationException when a property is misspelt, or two contradict each other
    */
   void check(String target) {
-    checkNames();
+    checkNames(List.of("orc."));
     if (encrypt().isEmpty() && !mask().isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(
@@ -218,8 +219,8 @@ final class OrcSettings {
     }
   }
 
-  /** Refuses names below {@code orc.} that ORC does not have. */
-  private void checkNames() {
+  /** Refuses names below some prefixes that ORC does not have: case matters to it. */
+  private void checkNames(List<String> prefixes) {
     List<String> known = new ArrayList<>();
     for (OrcConf property : OrcConf.values()) {
       known.add(property.getAttribute());
@@ -228,7 +229,7 @@ final class OrcSettings {
       }
     }
 
-    for (String name : SessionProperties.below(hadoop, List.of("orc.")).keySet()) {
+    for (String name : SessionProperties.below(hadoop, prefixes).keySet()) {
       if (!known.contains(name)) {
         throw new InvalidConfigurationException(
             "ORC has no property " + name,

@@ -78,6 +78,20 @@ public final class ParquetCryptoFactory
     }
   }
 
+  /**
+   * Checks what needs no columns, of a write that has a session's settings alone.
+   *
+   * @param target what is written, for errors
+   * @throws InvalidConfigurationException when a property is misspelt or wrong, or keys are named,
+   *     and no factory is set
+   */
+  public static void checkSession(Configuration hadoop, String target) {
+    ParquetSettings.checkFactory(hadoop, target);
+    if (isSet(hadoop)) {
+      new ParquetSettings(hadoop); // checks names and values
+    }
+  }
+
   /** Whether this factory is the one that is set. */
   public static boolean isSet(Configuration hadoop) {
     return ParquetCryptoFactory.class.getName().equals(hadoop.getTrimmed(ParquetSettings.FACTORY));

@@ -52,4 +52,14 @@ class OrcColumnKeysTest {
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("cannot be read");
   }
+
+  /** ORC ignores such names: what they name would be plaintext, in a stream, too. */
+  @ParameterizedTest
+  @ValueSource(strings = {"Orc.Encrypt", "orc.MASK", "ORC.key.provider", "orc.key.providers"})
+  void namesThatDoNothingAreRefused(String name) {
+    hadoop.set(name, "k1:ssn");
+    assertThatThrownBy(() -> OrcColumnKeys.checkSession(hadoop, "a stream"))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("ORC has no property " + name);
+  }
 }

@@ -173,6 +173,14 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   protected abstract void checkWrite(Path folder, Configuration hadoop, StructType columns);
 
   /**
+   * Checks a session's settings before a stream writes files with them, whose format does not show.
+   *
+   * @param target what is written, for errors
+   * @param hadoop without options
+   */
+  protected abstract void checkSession(String target, Configuration hadoop);
+
+  /**
    * Checks a read before it begins.
    *
    * @param hadoop with the options of the read
@@ -273,7 +281,9 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
 
   /** Spark gives a stream's files neither its options nor those of its table. */
   private void checkStream(WriteToMicroBatchDataSourceV1 stream) {
-    Configuration session = SparkSession.active().sessionState().newHadoopConf();
+    Configuration session =
+        Protections.guarded(SparkSession.active().sessionState().newHadoopConf());
+    checkSession("the files of a stream", session);
     Set<String> dropped = new TreeSet<>();
     addDropped(stream.writeOptions(), session, dropped);
     if (stream.catalogTable().isDefined()) {

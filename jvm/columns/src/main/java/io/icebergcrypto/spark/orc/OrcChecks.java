@@ -38,6 +38,11 @@ public final class OrcChecks extends FormatChecks {
   }
 
   @Override
+  protected void checkSession(String target, Configuration hadoop) {
+    OrcColumnKeys.checkSession(hadoop, target);
+  }
+
+  @Override
   protected void checkRead(Configuration hadoop) {
     OrcColumnKeys.checkRead(hadoop);
   }

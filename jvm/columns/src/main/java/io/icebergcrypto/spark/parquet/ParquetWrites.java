@@ -59,6 +59,11 @@ public final class ParquetWrites extends FormatChecks {
             .convert(columns));
   }
 
+  @Override
+  protected void checkSession(String target, Configuration hadoop) {
+    ParquetCryptoFactory.checkSession(hadoop, target);
+  }
+
   /** Hive's writer has the session's settings. Those of a table or a write would do nothing. */
   @Override
   protected void checkHiveWrite(String target, Configuration hadoop) {

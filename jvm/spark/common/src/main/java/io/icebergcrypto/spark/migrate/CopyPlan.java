@@ -118,8 +118,8 @@ final class CopyPlan {
     return bytesLeft;
   }
 
-  /** Copies what no version has yet, in groups of up to so many files and bytes. */
-  void copy(long maxBytes, int maxFiles, Copier copier) {
+  /** Copies what no version has yet, in groups of a size. */
+  void copy(GroupSize size, Copier copier) {
     for (int i = 0; i < versions.size(); i++) {
       long bit = 1L << i;
       BaseTable source = views.of(base, versions.get(i).schemaId());
@@ -134,8 +134,8 @@ final class CopyPlan {
             if ((missing & bit) != 0) {
               Kind kind = new Kind(missing, task.file().specId(), formatOf(task));
               open.computeIfAbsent(kind, key -> new ArrayList<>()).add(task);
-              long size = sizes.merge(kind, task.file().fileSizeInBytes(), Long::sum);
-              if (size >= maxBytes || open.get(kind).size() >= maxFiles) {
+              long bytes = sizes.merge(kind, task.file().fileSizeInBytes(), Long::sum);
+              if (size.isFull(bytes, open.get(kind).size())) {
                 copy(copier, source, kind, open.remove(kind));
                 sizes.remove(kind);
               }

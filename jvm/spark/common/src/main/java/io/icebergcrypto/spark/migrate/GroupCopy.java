@@ -17,11 +17,9 @@ import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.MetadataColumns;
 import org.apache.iceberg.ScanTaskGroup;
-import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.TableUtil;
 import org.apache.iceberg.spark.FileRewriteCoordinator;
 import org.apache.iceberg.spark.SparkWriteOptions;
-import org.apache.iceberg.util.PropertyUtil;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -72,16 +70,9 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target, int las
         List.of(CopyManifests.write(target, manifest, specId, all)));
   }
 
-  private long fileSize() {
-    return PropertyUtil.propertyAsLong(
-        source.properties(),
-        TableProperties.WRITE_TARGET_FILE_SIZE_BYTES,
-        TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT);
-  }
-
   /** Writes files together; returns the new ones of each. */
   private List<List<DataFile>> write(int specId, FileFormat format, List<FileScanTask> files) {
-    long size = fileSize();
+    long size = GroupSize.fileSize(source);
     Set<DataFile> written =
         RewriteTables.read(
             spark,

@@ -58,9 +58,6 @@ public final class TableDecryption {
       "A task that ended at that moment may have left a plaintext file: verify_encryption with"
           + " strays => true finds it.";
 
-  private static final int FILES_PER_GROUP = 2000;
-  private static final long BYTES_PER_GROUP = 16L << 30;
-
   private final SparkSession spark;
   private final EncryptedCatalog catalog;
   private final TableIdentifier identifier;
@@ -190,8 +187,7 @@ public final class TableDecryption {
       begin("copying rows", plan.filesLeft(), plan.bytesLeft());
       TableMetadata form = PlaintextForm.of(base);
       plan.copy(
-          BYTES_PER_GROUP,
-          FILES_PER_GROUP,
+          GroupSize.of(spark, table),
           (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
       BaseTable target = view(form, base.currentSchemaId());
       Map<Version, List<LoggedGroup>> groups = manifests.of(target, plan.groups());

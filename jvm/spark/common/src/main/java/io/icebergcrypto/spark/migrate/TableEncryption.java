@@ -51,17 +51,13 @@ public final class TableEncryption {
   /** Each takes up what was committed during the one before. */
   private static final int ROUNDS = 20;
 
-  private static final String FILES_PER_GROUP = "spark.iceberg-crypto.encrypt.files-per-group";
-  private static final String BYTES_PER_GROUP = "spark.iceberg-crypto.encrypt.bytes-per-group";
-
   private final SparkSession spark;
   private final PlaintextTable plaintext;
   private final SourceViews views;
   private final CopyProof proof;
   private final Progress progress;
   private final CopyLog log;
-  private final long bytesPerGroup;
-  private final int filesPerGroup;
+  private final GroupSize groupSize;
   private final long maxBytes;
   private final long kmsCallsBefore;
   private EncryptedKey kek;
@@ -81,8 +77,7 @@ public final class TableEncryption {
     this.proof = new CopyProof(spark, plaintext.name());
     this.progress = progress;
     this.maxBytes = maxBytes;
-    this.bytesPerGroup = Math.min(maxBytes, setting(spark, BYTES_PER_GROUP, 16L << 30));
-    this.filesPerGroup = (int) Math.min(setting(spark, FILES_PER_GROUP, 2000), Integer.MAX_VALUE);
+    this.groupSize = GroupSize.configured(spark, plaintext.table(), maxBytes);
     this.kmsCallsBefore = kmsCalls();
     this.log = CopyLog.read(plaintext.catalog(), plaintext.table(), plaintext.keyId());
   }
@@ -204,8 +199,7 @@ public final class TableEncryption {
 
     begin("copying rows", plan.filesLeft(), plan.bytesLeft());
     plan.copy(
-        bytesPerGroup,
-        filesPerGroup,
+        groupSize,
         (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
     plan.countLeft();
     if (plan.filesLeft() > 0) {
@@ -443,21 +437,5 @@ public final class TableEncryption {
         .sparkContext()
         .setJobDescription("iceberg-crypto encrypts " + plaintext.name() + ": " + step);
     progress.begin(step, files, bytes);
-  }
-
-  /**
-   * A setting of the session.
-   *
-   * @throws InvalidConfigurationException when it is not a number above zero
-   */
-  private static long setting(SparkSession spark, String name, long usual) {
-    String value = spark.conf().get(name, String.valueOf(usual)).trim();
-    if (!value.matches("[1-9]\\d{0,17}")) {
-      throw new InvalidConfigurationException(
-          String.format("%s is '%s'", name, value),
-          "Nothing was changed. Set it to a number above zero, or leave it out.");
-    }
-
-    return Long.parseLong(value);
   }
 }

@@ -9,6 +9,7 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.kms.call.Causes;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
@@ -71,7 +72,8 @@ public record TableReencryption(
    * @param dryRun true: nothing is written; files and bytes are counted
    * @throws NotSupportedException when the table is not encrypted
    * @throws InvalidConfigurationException when an option is one that this call sets itself
-   * @throws IcebergCryptoException the commit's own error; nothing was changed
+   * @throws IcebergCryptoException the commit's own error, and nothing was changed; or one that
+   *     says that the files were rewritten, and what is left could not be counted
    */
   public static TableReencryption run(
       SparkSession spark,
@@ -84,8 +86,21 @@ public record TableReencryption(
     Snapshot start = table.currentSnapshot();
     LiveFiles before =
         start == null ? LiveFiles.NONE : LiveFiles.addedUpTo(start.sequenceNumber(), spark, table);
-    boolean commits = !dryRun && before.data() + before.deletes() > 0;
-    long left = commits ? rewrite(spark, table, start.sequenceNumber(), options) : 0;
+    if (dryRun || before.data() + before.deletes() == 0) {
+      return found(spark, table, before, 0, false);
+    }
+
+    rewrite(spark, table, options);
+    try {
+      long left = left(spark, table, start.sequenceNumber());
+      return found(spark, table, before, left, true);
+    } catch (RuntimeException e) {
+      throw afterwards(table.name(), e);
+    }
+  }
+
+  private static TableReencryption found(
+      SparkSession spark, Table table, LiveFiles before, long left, boolean committed) {
     table.refresh();
     Snapshot current = table.currentSnapshot();
     int others = Iterables.size(table.snapshots()) - (current == null ? 0 : 1);
@@ -98,7 +113,22 @@ public record TableReencryption(
         others,
         refs(table),
         current == null || others == 0 ? null : expireStatement(spark, table.name(), current),
-        commits);
+        committed);
+  }
+
+  /** The error once the rewrite is committed: nobody shall take it for one before that. */
+  private static IcebergCryptoException afterwards(String table, RuntimeException e) {
+    IcebergCryptoException cause =
+        Causes.typed(e)
+            .orElseGet(() -> new IcebergCryptoException(e.getMessage(), "Fix what failed.", e));
+    return cause
+        .withProblem(
+            "its files were rewritten, and that is committed; what is left was not counted: "
+                + cause.problem())
+        .withHint(
+            "Then call reencrypt_table again, to be sure that no older file is left: it rewrites"
+                + " all files once more.")
+        .inTable(table);
   }
 
   private static EncryptedTable encrypted(Table table) {
@@ -126,9 +156,7 @@ public record TableReencryption(
     }
   }
 
-  /** How many files and manifests of up to a sequence number are left. */
-  private static long rewrite(
-      SparkSession spark, Table table, long sequenceNumber, Map<String, String> options) {
+  private static void rewrite(SparkSession spark, Table table, Map<String, String> options) {
     try {
       SparkActions.get(spark)
           .rewriteDataFiles(table)
@@ -155,6 +183,13 @@ public record TableReencryption(
     }
 
     CancelledException.check(); // with partial progress, Iceberg passes over what was cancelled
+  }
+
+  /**
+   * How many files and manifests of up to a sequence number are left, once delete files that apply
+   * to nothing are removed.
+   */
+  private static long left(SparkSession spark, Table table, long sequenceNumber) {
     table.refresh();
     LiveFiles files = LiveFiles.addedUpTo(sequenceNumber, spark, table);
     if (files.deletes() > 0) { // Iceberg has removed those of single data files
