@@ -197,6 +197,7 @@ soak: setup-test #+ Kill writers, 50 a catalog, and rotations and rewritten tabl
 
 BENCH = build/benchmarks/results.json
 bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)
+bench_reader = $(VENV)/bin/python benchmarks/reader.py
 
 .PHONY: setup-bench
 setup-bench:
@@ -205,11 +206,18 @@ setup-bench:
 .PHONY: bench
 bench: setup-bench ## Measure encrypted tables beside plaintext and stock, in minutes (FULL=1: hours; ARGS="--only scan")
 	@$(bench) $(if $(FULL),--full) $(ARGS)
+	@$(if $(ARGS),,$(bench_reader))
 
 .PHONY: bench-check
 bench-check: setup-bench #+ Measure, and say what got worse since benchmarks/baseline.json
 	@rm -f $(BENCH); $(bench) $(if $(NIGHTLY),,$(ARGS)) || test -s $(BENCH)
 	@$(VENV)/bin/python benchmarks/check.py $(BENCH)
+	@$(bench_reader) 5
+
+.PHONY: bench-reader
+bench-reader: #+ Measure the Python reader beside PyIceberg on plaintext, without Spark (ARGS="11 64": rounds, megabytes)
+	$(call ready,$(VENV)/.bench)
+	@$(bench_reader) $(ARGS)
 
 JMH_FIGURES := jvm/build/streams.json
 JMH := -f 2 -wi 3 -w 1s -i 5 -r 1s -prof gc -rf json -rff $(CURDIR)/$(JMH_FIGURES)

@@ -17,6 +17,8 @@ from pyspark_iceberg_crypto.errors import IcebergCryptoError
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _typeshed import WriteableBuffer
 
     from pyspark_iceberg_crypto.reader._expected import ExpectedFile
@@ -68,6 +70,8 @@ class DecryptedStream(io.RawIOBase):
         self._length = _plaintext_length(file)
         self._position = 0
         self._block: tuple[int, bytes] = (-1, b"")
+        self._ahead: list[memoryview] = []  # blocks as they are stored
+        self._next, self._run = 0, 1  # which block comes first there; how many a request reads
         self._failed: Exception | None = None
         if not self._length:
             self._opened(0, self._sealed(0, 1)[0])  # there is nothing to return, but a tag to check
@@ -107,10 +111,7 @@ class DecryptedStream(io.RawIOBase):
         """Read up to a number of bytes, or all that are left."""
         left = max(0, self._length - self._position)
         count = left if size is None or size < 0 else min(size, left)
-        held = io.BytesIO()  # which gives its bytes away without a copy
-        if count:
-            held.seek(count - 1)
-            held.write(b"\0")
+        held = io.BytesIO(bytes(count))  # which takes bytes, and gives them away, without a copy
         with held.getbuffer() as target:
             self._fill(target)
         return held.getvalue()
@@ -122,7 +123,7 @@ class DecryptedStream(io.RawIOBase):
     def close(self) -> None:
         """Close the file."""
         if not self.closed:
-            self._block = (-1, b"")
+            self._block, self._ahead = (-1, b""), []
             self._stored.close()
         super().close()
 
@@ -147,7 +148,7 @@ class DecryptedStream(io.RawIOBase):
                 target[done : done + len(part)] = part
                 done += len(part)
                 continue
-            for sealed in self._sealed(number, min(_AT_ONCE, (end - 1) // BLOCK - number + 1)):
+            for sealed in self._from(number, (end - 1) // BLOCK - number + 1):
                 count = len(sealed) - OVERHEAD
                 if offset or count > len(target) - done:  # the next read may want the rest
                     self._block = (number, self._opened(number, sealed))
@@ -155,6 +156,19 @@ class DecryptedStream(io.RawIOBase):
                 self._open_into(number, sealed, target[done : done + count])
                 done += count
                 number += 1
+
+    def _from(self, number: int, count: int) -> Iterator[memoryview]:
+        """Take blocks as they are stored. Who reads on gets them by ever larger requests, up to a limit."""
+        for one in range(number, number + count):
+            if one != self._next:
+                self._ahead, self._run = [], 1
+            if not self._ahead:
+                wanted = max(self._run, number + count - one)
+                last = -(-self._length // BLOCK)
+                self._ahead = self._sealed(one, min(wanted, _AT_ONCE, last - one))
+                self._run = min(2 * self._run, _AT_ONCE)
+            self._next = one + 1
+            yield self._ahead.pop(0)
 
     def _sealed(self, first: int, count: int) -> list[memoryview]:
         """Read blocks as they are stored."""

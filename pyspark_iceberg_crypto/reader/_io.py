@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakValueDictionary
 
@@ -34,35 +36,62 @@ class Listed:
     Attributes:
         key_metadata: its key metadata; None: it is not encrypted.
         length: its length in bytes; None: that is not listed.
+        pickled: whether it may be pickled.
     """
 
     key_metadata: bytes | None = field(repr=False)
     length: int | None
+    pickled: bool = False
 
-    def __reduce__(self) -> NoReturn:
-        refuse_pickling("A file's key")
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.pickled:
+            refuse_pickling("A file's key")
+        return Listed, (self.key_metadata, self.length, True)
 
 
 class EncryptedFileIO(FileIO):
     """Reads a table's files, each with its own key. It writes none and deletes none."""
 
-    def __init__(self, stored: FileIO, table: str, keys: TableKeys, settings: Settings) -> None:
+    def __init__(
+        self,
+        stored: FileIO,
+        table: str,
+        keys: TableKeys | None,
+        settings: Settings,
+        pickle_file_keys: bool = False,
+    ) -> None:
         """Make the FileIO of one table.
 
         Args:
             stored: how files are read as they are stored.
             table: the table's full name.
-            keys: the keys of the table's manifest lists.
+            keys: the keys of the table's manifest lists; None in a process that only has those of tasks' files.
             settings: what is allowed beyond encrypted files with lengths.
+            pickle_file_keys: see `open_table`.
         """
         super().__init__(stored.properties)
         self.stored = stored
         self.table = table
-        self.keys = keys
+        self._keys = keys
         self.settings = settings
+        self.pickle_file_keys = pickle_file_keys
         self._planned: WeakValueDictionary[str, Listed] = WeakValueDictionary()
         self._lists: OrderedDict[str, list[ManifestFile]] = OrderedDict()
         self._lock = threading.Lock()
+
+    @property
+    def keys(self) -> TableKeys:
+        """The keys of the table's manifest lists.
+
+        Raises:
+            NotSupportedError: they were not pickled with this.
+        """
+        if self._keys is None:
+            raise NotSupportedError(
+                f"Table {self.table} is not planned here: of a pickled scan, only tasks that came with it are read",
+                "Plan where open_table was called, and pass the tasks; or call open_table here.",
+            )
+        return self._keys
 
     def new_input(self, location: str) -> InputFile:
         """Open a data or delete file of a planned task.
@@ -145,8 +174,17 @@ class EncryptedFileIO(FileIO):
         """Refuse to delete."""
         refuse_writing(self.table)
 
-    def __reduce__(self) -> NoReturn:
-        refuse_pickling(f"Table {self.table}")
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.pickle_file_keys:
+            refuse_pickling(f"Table {self.table}")
+        stored = copy.copy(self.stored)
+        stored.properties = {
+            name: value
+            for name, value in stored.properties.items()
+            if not name.lower().startswith("encryption.")  # where the KMS is, and how to log in
+        }
+        made = partial(EncryptedFileIO, pickle_file_keys=True)
+        return made, (stored, self.table, None, self.settings)
 
     def _require_key(self, location: str, listed: Listed) -> None:
         if listed.key_metadata is None and not self.settings.plaintext_files:
@@ -260,5 +298,6 @@ def refuse_pickling(what: str) -> NoReturn:
     """Raise the error of keys that would go to another process, or into a file."""
     raise NotSupportedError(
         f"{what} is not pickled: the keys of files would be in it",
-        "Call open_table in the other process, which asks the KMS itself.",
+        "Call open_table in the other process, which asks the KMS itself. Or, if whoever sees the pickle may read the "
+        "files: with open_table(..., pickle_file_keys=True), scans and their tasks are pickled, with the files' keys.",
     )

@@ -236,7 +236,7 @@ def _entry(json: Mapping[str, Any]) -> EncryptedKey:
         key_id,
         base64.b64decode(json["encrypted-key-metadata"], validate=True),
         by,
-        {str(name): str(value) for name, value in properties.items()},
+        {str(name): str(value) for name, value in properties.items()} if properties else {},
     )
 
 

@@ -40,6 +40,7 @@ def load(
     identifier: str | tuple[str, ...] | None,
     kms: Any,
     properties: dict[str, str],
+    pickle_file_keys: bool = False,
 ) -> OpenedTable:
     """See `open_table`."""
     if isinstance(catalog, Catalog):
@@ -51,7 +52,8 @@ def load(
         properties = of_catalog(catalog, properties)
     else:
         source = OfPath(str(catalog), identifier, properties)
-    return Tables(source, kms_of(kms, properties), Settings.of(properties)).load()
+    settings = Settings.of(properties)
+    return Tables(source, kms_of(kms, properties), settings, pickle_file_keys).load()
 
 
 def of_catalog(catalog: Catalog, properties: Mapping[str, str]) -> dict[str, str]:
@@ -176,10 +178,17 @@ class OfPath(Source):
 class Tables:
     """Loads one table, with its keys and checks."""
 
-    def __init__(self, source: Source, kms: CachedKms | None, settings: Settings) -> None:
+    def __init__(
+        self,
+        source: Source,
+        kms: CachedKms | None,
+        settings: Settings,
+        pickle_file_keys: bool = False,
+    ) -> None:
         self.source = source
         self.kms = kms
         self.settings = settings
+        self.pickle_file_keys = pickle_file_keys
 
     def load(self) -> OpenedTable:
         """Load the table, and check its metadata; a hash of Hive that differs is looked at again."""
@@ -211,7 +220,9 @@ class Tables:
         if loaded.key_id is not None:
             kind = EncryptedTable
             metadata = _pyiceberg.with_snapshots(metadata, loaded.document, EncryptedSnapshot)
-            io = EncryptedFileIO(io, found.name, keys, self.settings)
+            io = EncryptedFileIO(
+                io, found.name, keys, self.settings, pickle_file_keys=self.pickle_file_keys
+            )
         return kind(
             found.at.identifier,
             metadata,

@@ -1,11 +1,12 @@
 """Snapshots, manifests and data files of an encrypted table, as PyIceberg's planning handles them.
 
-They keep keys apart from the records, so that these show none: not in `inspect`, not in a log, not pickled.
+They keep keys apart from the records, so that these show none: not in `inspect`, not in a log, and not pickled unless
+the user allowed it.
 """
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydantic import Field
 from pyiceberg.io import FileIO
@@ -70,7 +71,7 @@ class EncryptedManifest(ManifestFile):
         with reading(ExpectedFile(files.table, self.manifest_path)):
             entries = _pyiceberg.entries(self, file, discard_deleted)
         for entry in entries:
-            entry.data_file = EncryptedDataFile.of(entry.data_file)
+            entry.data_file = EncryptedDataFile.of(entry.data_file, files.pickle_file_keys)
         return entries
 
     def __reduce__(self) -> NoReturn:
@@ -83,12 +84,18 @@ class EncryptedDataFile(DataFile):
     listed: Listed
 
     @classmethod
-    def of(cls, file: DataFile) -> EncryptedDataFile:
+    def of(cls, file: DataFile, pickled: bool) -> EncryptedDataFile:
         """Take the key out of a record."""
-        made = cls(*(file[i] for i in range(len(file))))
-        made.spec_id = file.spec_id
-        made.listed = Listed(file.key_metadata, file.file_size_in_bytes)
+        listed = Listed(file.key_metadata, file.file_size_in_bytes, pickled)
+        made = cls._made([file[i] for i in range(len(file))], file.spec_id, listed)
         made[KEY_OF_FILE] = None
+        return made
+
+    @classmethod
+    def _made(cls, values: list[Any], spec_id: int, listed: Listed) -> EncryptedDataFile:
+        made = cls(*values)
+        made.spec_id = spec_id
+        made.listed = listed
         return made
 
     @property
@@ -102,8 +109,11 @@ class EncryptedDataFile(DataFile):
         """The sizes of columns, of which delete files have none: `inspect.entries()` expects them."""
         return super().column_sizes or {}
 
-    def __reduce__(self) -> NoReturn:
-        refuse_pickling(f"File {self.file_path}")
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.listed.pickled:
+            refuse_pickling(f"File {self.file_path}")
+        values = [self[i] for i in range(len(self))]
+        return EncryptedDataFile._made, (values, self.spec_id, self.listed)
 
 
 def _encrypted(io: FileIO) -> EncryptedFileIO:

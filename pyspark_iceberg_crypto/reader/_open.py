@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ def open_table(
     *,
     kms: KeyManagementClient | None = None,
     properties: Mapping[str, str] | None = None,
+    pickle_file_keys: bool = False,
 ) -> Table:
     """Open an Iceberg table, encrypted or not, for reading.
 
@@ -41,6 +43,8 @@ def open_table(
             `encryption.kms-type` and `encryption.kms.*` say.
         properties: of the catalog, as Spark's catalogs have them: `encryption.*`; for a path also PyIceberg's own, such
             as `s3.endpoint`. They go before those of a PyIceberg catalog.
+        pickle_file_keys: whether scans and their tasks can be pickled. A task then has the keys of its files with it,
+            and whoever sees it can read them. Never pickled are the table's other keys, the KMS, and its settings.
 
     Raises:
         ConfigurationError: PyIceberg is missing or of another version; a property or an argument is wrong.
@@ -53,7 +57,7 @@ def open_table(
     _require_pyiceberg()
     from pyspark_iceberg_crypto.reader import _load
 
-    return _load.load(catalog, identifier, kms, dict(properties or {}))
+    return _load.load(catalog, identifier, kms, dict(properties or {}), pickle_file_keys)
 
 
 def table_readers(
@@ -86,6 +90,7 @@ def table_readers(
     return _readers.readers_of(Source(catalog, identifier, kms, dict(properties or {}), name))
 
 
+@cache  # looking for it takes as long as reading metadata
 def _require_pyiceberg() -> None:
     how: dict[str, Any] = {
         "hint": f"pip install 'pyspark-iceberg-crypto[reader]', which brings PyIceberg {SUPPORTED}"

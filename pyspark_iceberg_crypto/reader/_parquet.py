@@ -21,6 +21,7 @@ from pyspark_iceberg_crypto.reader._io import DecryptedFile, reading
 _TAIL = 8  # the footer's length and the magic
 _AT_ONCE = 16 << 10  # most footers are shorter, so that one read gets all
 _BUFFER = 8 << 20
+_PART = 32 << 20  # bytes, before compression, that are read at a time
 
 # What pyarrow says where bytes do not decrypt, or a module is not what the footer says it is.
 _WRONG_TAG = (
@@ -46,11 +47,26 @@ class ParquetFile:
 
     def batches(self, columns: list[str], condition: Any) -> Iterator[pa.RecordBatch]:
         """Read columns of the rows that meet a condition, in the file's order."""
-        scanner = ds.Scanner.from_fragment(
-            self._fragment, schema=self.schema, filter=condition, columns=columns
-        )
         with _explained(self._file, self._fragment):
-            yield from scanner.to_batches()
+            for part in self._parts():
+                scanner = ds.Scanner.from_fragment(
+                    part, schema=self.schema, filter=condition, columns=columns
+                )
+                yield from scanner.to_batches()
+
+    def _parts(self) -> list[Any]:
+        """A large file in parts of row groups: Arrow keeps what it reads of a fragment until its end."""
+        parts: list[list[int]] = []
+        size = _PART
+        for group in self._fragment.row_groups:
+            if size >= _PART:
+                parts.append([])
+                size = 0
+            parts[-1].append(group.id)
+            size += group.total_byte_size
+        if len(parts) < 2:
+            return [self._fragment]
+        return [self._fragment.subset(row_group_ids=part) for part in parts]
 
 
 @contextmanager

@@ -222,9 +222,10 @@ def with_snapshots(
     """Return metadata whose snapshots are of a class that keeps their key ids."""
     by_id = {one["snapshot-id"]: one.get("key-id") for one in document.get("snapshots") or []}
     kept = [
-        kind.model_construct(**dict(one), key_id=by_id.get(one.snapshot_id))
-        for one in parsed.snapshots
+        one.model_copy(update={"key_id": by_id.get(one.snapshot_id)}) for one in parsed.snapshots
     ]
+    for one in kept:
+        object.__setattr__(one, "__class__", kind)  # a tenth of the time that making one takes
     return parsed.model_copy(update={"snapshots": kept})
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as _compute
@@ -34,31 +36,92 @@ _AT_ONCE = 16  # files that are read ahead of who takes the rows
 _Opened = _parquet.ParquetFile | _avro.AvroFile
 
 
+@dataclass(frozen=True)
+class _Ahead:
+    """What is read ahead of who takes the rows.
+
+    Attributes:
+        part: bytes of rows, of each file.
+        files: bytes of all of them together, as they are stored; a larger file is read alone.
+    """
+
+    part: int = 16 << 20
+    files: int = 128 << 20
+
+    def has_room(self, running: Collection[_Reading], task: FileScanTask) -> bool:
+        size = sum(one.size for one in running) + task.file.file_size_in_bytes
+        return not running or (len(running) < _AT_ONCE and size <= self.files)
+
+
+class _Reading:
+    """A file that is read in parts: the next one while the rows of the last are used."""
+
+    def __init__(self, task: FileScanTask, batches: Iterator[pa.RecordBatch], part: int) -> None:
+        self.size = task.file.file_size_in_bytes
+        self.ended = False
+        self._batches = batches
+        self._part = part
+        self._next = self._begin()
+
+    def take(self) -> list[pa.RecordBatch]:
+        """Return the next part, and begin the one after it."""
+        found, self.ended = self._next.result()
+        if not self.ended:
+            self._next = self._begin()
+        return found
+
+    def cancel(self) -> None:
+        """Close the file, once what is being read of it is read."""
+        self._next.cancel()
+        self._next.add_done_callback(lambda _: cast("Generator[Any]", self._batches).close())
+
+    def _begin(self) -> Future[tuple[list[pa.RecordBatch], bool]]:
+        return ExecutorFactory.get_or_create().submit(self._read)
+
+    def _read(self) -> tuple[list[pa.RecordBatch], bool]:
+        batches, size = [], 0
+        for batch in self._batches:
+            batches.append(batch)
+            size += batch.nbytes
+            if size >= self._part:
+                return batches, False
+        return batches, True
+
+
 class Rows(TaskReader):
     """PyIceberg's reader of tasks, for encrypted files.
 
-    It also reads Avro and applies equality deletes. Of files that are read ahead a few are in memory, not all.
+    It also reads Avro and applies equality deletes. Of the rows that are read ahead, some are in memory, not all.
     """
 
     files: EncryptedFileIO
+    _ahead = _Ahead()
+
+    def to_table(self, tasks: Iterable[FileScanTask]) -> pa.Table:
+        """Read the rows of tasks, in their order, all into memory: so nothing waits until rows are taken."""
+        self._ahead = _Ahead(sys.maxsize, sys.maxsize)
+        return super().to_table(tasks)
 
     def to_record_batches(self, tasks: Iterable[FileScanTask]) -> Iterator[pa.RecordBatch]:
-        """Read the rows of tasks, in their order."""
+        """Read the rows of tasks, in their order.
+
+        Files are read in parts, which wait until they are taken: not in a thread, which another scan may need.
+        """
         tasks = list(tasks)
         deletes = _Deletes(self, tasks)
-        executor = ExecutorFactory.get_or_create()
+        waiting = deque(tasks)
+        running: deque[_Reading] = deque()
         left = self.limit
-        running: deque[Future[list[pa.RecordBatch]]] = deque()
-        waiting = iter(tasks)
         try:
-            while True:
-                for task in waiting:
-                    running.append(executor.submit(self._read, task, deletes))
-                    if len(running) == _AT_ONCE:
-                        break
-                if not running:
-                    return
-                for batch in running.popleft().result():
+            while waiting or running:
+                while waiting and self._ahead.has_room(running, waiting[0]):
+                    task = waiting.popleft()
+                    rows = self._limited(self._batches(task, deletes))
+                    running.append(_Reading(task, rows, self._ahead.part))
+                batches = running[0].take()
+                if running[0].ended:
+                    running.popleft()
+                for batch in batches:
                     if left is not None:
                         batch = batch.slice(0, left)
                         left -= len(batch)
@@ -69,16 +132,12 @@ class Rows(TaskReader):
             for one in running:
                 one.cancel()
 
-    def _read(self, task: FileScanTask, deletes: _Deletes) -> list[pa.RecordBatch]:
-        batches = []
+    def _limited(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         left = self.limit
-        for batch in self._batches(task, deletes):
-            batches.append(batch if left is None else batch.slice(0, left))
-            if left is not None:
-                left -= len(batches[-1])
-                if left == 0:
-                    break
-        return batches
+        for batch in batches:
+            yield batch if left is None else batch.slice(0, left)
+            if left is not None and (left := left - len(batch)) <= 0:
+                return
 
     def _batches(self, task: FileScanTask, deletes: _Deletes) -> Iterator[pa.RecordBatch]:
         file, metadata = task.file, self.table_metadata

@@ -228,6 +228,13 @@ class EncryptedScan(LocalScan):
             options=self.options,
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: one for name, one in vars(self).items() if name != "_manifest_planner"}
+
+    def read_task(self, task: FileScanTask) -> pa.Table:
+        """Read the rows of one planned task, perhaps in another process; at most as many as the scan's limit."""
+        return _rows(self).to_table([task])
+
     def to_arrow(self, dictionary_columns: tuple[str, ...] = ()) -> pa.Table:
         """Read all rows; see `pyiceberg.table.DataScan.to_arrow`."""
         return _rows(self, dictionary_columns).to_table(self.plan_files())
@@ -258,6 +265,10 @@ class EncryptedIncrementalScan(IncrementalAppendScan):
         tasks = list(super().plan_files())
         know(self.io, tasks)
         return tasks
+
+    def read_task(self, task: FileScanTask) -> pa.Table:
+        """Read the rows of one planned task; see `EncryptedScan.read_task`."""
+        return _rows(self).to_table([task])
 
     def to_arrow(self) -> pa.Table:
         """Read all rows; see `pyiceberg.table.IncrementalAppendScan.to_arrow`."""

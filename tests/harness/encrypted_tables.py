@@ -195,6 +195,15 @@ class Writer:
             path.stat().st_size,
         )
 
+    def parquet(self, table: pa.Table, row_group: int | None = None) -> File:
+        """Write an Arrow table as a data file, with row groups of so many rows; nothing is said of its values."""
+        path = self.folder / "data" / f"{uuid.uuid4()}.parquet"
+        options = {"compression": "zstd"}
+        encrypted = self.key_id is not None
+        key = self._write(path, self.schema, table, encrypted, row_group, **options)
+        length = path.stat().st_size
+        return File(path, DATA, "PARQUET", len(table), key, {}, 0, length=length)
+
     def positions(self, file: File, positions: list[int], form: str | None = None) -> File:
         """Write a position delete file."""
         schema = Schema(
@@ -366,17 +375,28 @@ class Writer:
     ) -> bytes | None:
         arrow = schema_to_pyarrow(schema, include_field_ids=True)
         table = pa.Table.from_pylist(rows, schema=arrow)
+        encrypted = encrypted and self.key_id is not None
+        return self._write(path, schema, table, encrypted, None, data_page_version=version)
+
+    def _write(
+        self,
+        path: Path,
+        schema: Schema,
+        table: pa.Table,
+        encrypted: bool,
+        row_group: int | None,
+        **options: Any,
+    ) -> bytes | None:
+        arrow = schema_to_pyarrow(schema, include_field_ids=True)
         key, aad_prefix = os.urandom(self.bits), os.urandom(16)
         properties = pe.create_encryption_properties(
             key, aad_prefix=aad_prefix, store_aad_prefix=False
         )
-        if not encrypted or not self.key_id:
-            properties = key = None
-        with pq.ParquetWriter(
-            path, arrow, encryption_properties=properties, data_page_version=version
-        ) as out:
-            out.write_table(table)
-        if key is None:
+        if not encrypted:
+            properties = None
+        with pq.ParquetWriter(path, arrow, encryption_properties=properties, **options) as out:
+            out.write_table(table.cast(arrow), row_group)
+        if not encrypted:
             return None
         length = path.stat().st_size if self.lengths else None
         return KeyMetadata(key, aad_prefix, length).encode()

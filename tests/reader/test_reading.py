@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import pickle
+import random
+import re
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from harness.encrypted_tables import EQUALITY, OwnKms, Writer
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
@@ -42,7 +47,10 @@ from pyiceberg.types import (
 )
 
 from pyspark_iceberg_crypto import errors
-from pyspark_iceberg_crypto.reader import _plan, open_table
+from pyspark_iceberg_crypto.reader import _ags1, _parquet, _plan, open_table
+from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+from pyspark_iceberg_crypto.reader._io import DecryptedFile
+from pyspark_iceberg_crypto.reader._rows import Rows, _Ahead
 from pyspark_iceberg_crypto.reader._table import PlaintextTable
 
 ID = NestedField(1, "id", LongType(), required=False)
@@ -327,6 +335,34 @@ def test_no_key_is_pickled(tmp_path: Path) -> None:
             pickle.dumps(one)
 
 
+def test_pickled_tasks_have_the_keys_of_their_files_where_that_is_allowed(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "t", SCHEMA, partition="part")
+    gone = writer.file([{"id": 2}], EQUALITY, schema=Schema(ID), equality=[1], partition="p")
+    writer.commit(writer.file([{"id": i, "part": "p"} for i in (1, 2, 3)], partition="p"))
+    writer.commit(writer.positions(writer.append([{"id": 4}, {"id": 5}], partition="q"), [0]), gone)
+    secret = {"encryption.kms.vault.token": "secret", "s3.region": "r"}
+    table = open_table(writer.location, kms=writer.kms, properties=secret, pickle_file_keys=True)
+    scan = table.scan("id > 1", selected_fields=("id",))
+    tasks = list(scan.plan_files())
+    sent = pickle.dumps([scan, tasks])
+    assert b"secret" not in sent
+    assert writer.kek not in sent
+    there, its_tasks = pickle.loads(pickle.dumps(pickle.loads(sent)))
+    del scan, tasks
+    found = [there.read_task(one)["id"].to_pylist() for one in its_tasks]
+    assert sorted(found) == [[3], [5]]
+    assert writer.kms.asked == ["k1"]
+    assert there.io.properties["s3.region"] == "r"
+    with pytest.raises(errors.NotSupportedError, match="is not planned here"):
+        there.plan_files()
+    with pytest.raises(errors.NotSupportedError, match="is not pickled"):
+        pickle.dumps(table)
+    path = Path(its_tasks[0].file.file_path.removeprefix("file://"))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(errors.TamperedError, match=re.escape(writer.location)):
+        there.read_task(its_tasks[0])
+
+
 def test_what_would_write_is_refused_and_writes_nothing(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "t", SCHEMA)
     writer.append(ROWS)
@@ -417,6 +453,54 @@ def test_a_table_larger_than_one_block_and_one_batch(tmp_path: Path) -> None:
         assert len(found) == len([i for i in range(40_000) if i % 7 == 1]) - sum(
             i % 7 == 1 for i in (0, 20_000, 39_999)
         )
+
+
+def test_who_reads_a_stream_on_gets_it_by_few_requests() -> None:
+    plaintext = random.Random(1).randbytes(20 * _ags1.BLOCK + 5)
+    stored, key = _ags1.encrypt(plaintext, 16)
+    requests: list[int] = []
+
+    class Counted(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            requests.append(size or 0)
+            return super().read(size)
+
+    file = ExpectedFile("t", "memory", len(stored))
+    with io.BufferedReader(_ags1.DecryptedStream(Counted(stored), key, file), 1000) as stream:
+        assert b"".join(iter(partial(stream.read, 100_000), b"")) == plaintext
+        assert len(requests) == 5  # of 1, 2, 4, 8 and the last 6 blocks
+        requests.clear()
+        for at in (9, 3, 12, 2):
+            stream.seek(at * _ags1.BLOCK + 7)
+            assert stream.read(2) == plaintext[stream.tell() - 2 : stream.tell()]
+        assert requests == [_ags1.BLOCK + _ags1.OVERHEAD] * 4
+
+
+def test_batches_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is not taken yet, there is a part of each file, and row groups that are not read."""
+    monkeypatch.setattr(Rows, "_ahead", _Ahead(part=1, files=0))
+    monkeypatch.setattr(_parquet, "_PART", 1)
+    writer = Writer(tmp_path / "t", Schema(ID))
+    numbers = pa.table({"id": pa.array(range(1000), pa.int64())})
+    for _ in range(3):
+        writer.commit(writer.parquet(numbers, row_group=100))
+    opened_files: list[str] = []
+    monkeypatch.setattr(
+        DecryptedFile,
+        "_open",
+        lambda file, real=DecryptedFile._open: opened_files.append(file.location) or real(file),
+    )
+    table = opened(writer)
+    scan = table.scan("id >= 250")
+    assert sorted(scan.to_arrow()["id"].to_pylist()) == sorted([*range(250, 1000)] * 3)
+    opened_files.clear()
+    reader = scan.to_arrow_batch_reader()
+    first = reader.read_next_batch()
+    assert first["id"].to_pylist() == [*range(250, 300)]
+    assert len({one for one in opened_files if one.endswith(".parquet")}) == 1
+    rest = reader.read_all()
+    assert len(first) + len(rest) == 3 * 750
+    assert len(table.scan("id >= 250", limit=60).to_arrow()) == 60
 
 
 def test_a_kms_of_the_users_own_needs_two_methods(tmp_path: Path) -> None:

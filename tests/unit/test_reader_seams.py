@@ -134,6 +134,7 @@ def test_the_version_is_in_the_range() -> None:
 
 
 def test_pyiceberg_of_another_version_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    _open._require_pyiceberg.cache_clear()
     monkeypatch.setattr(metadata, "version", lambda _: "0.13.1")
     with pytest.raises(errors.ConfigurationError, match=r"PyIceberg 0\.13\.1 is installed"):
         open_table("/t")
