@@ -1,6 +1,7 @@
 """Tables that each engine, each Iceberg and each earlier build wrote are read and written on by all others.
 
 Spark 3.5, 4.0 and 4.1 and Flink, at the same time; stock Iceberg in these Sparks, where it encrypts, which is on Hive.
+Python without Spark reads what all of them wrote.
 """
 
 import json
@@ -18,11 +19,19 @@ from harness.jars import ROOT
 from harness.keystore import TestKeystore, make_keystore
 from harness.other_spark import OtherSpark
 from harness.world import STOCK, catalog_conf
+from pyiceberg.catalog.hive import HiveCatalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table as PyIcebergTable
+from reader.golden import Golden
 from servers.flink import VERSIONS, Flink
 from servers.metastore import start_metastore
 from servers.rest import start_rest_server
 from vectors.write_tables import HERE, TABLES, catalog_name, copy_keys
 from vectors.write_tables import catalog_conf as golden_conf
+
+from pyspark_iceberg_crypto import Keystore
+from pyspark_iceberg_crypto.reader import open_table
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 
@@ -136,6 +145,33 @@ class OnFlink:
 
 
 @dataclass
+class OnPython:
+    """Python without Spark, which reads."""
+
+    folder: Path
+    rest: str
+    hive: str
+    kms: Keystore
+    name: str = "Python"
+
+    def ids(self, names: Iterable[str]) -> dict[str, set[int]]:
+        return {name: set(self.table(name).scan().to_arrow()["id"].to_pylist()) for name in names}
+
+    def table(self, name: str) -> PyIcebergTable:
+        catalog, _, identifier = name.partition(".")
+        if catalog == "lake":
+            return open_table(RestCatalog(catalog, uri=self.rest), identifier, kms=self.kms)
+        if catalog in ("hive", "stock"):
+            return open_table(HiveCatalog(catalog, uri=self.hive), identifier, kms=self.kms)
+        _, build, kind = catalog.split("_")
+        golden = Golden(self.folder / build, kind, build)
+        if kind == "hadoop":
+            return open_table(golden.conf["warehouse"], identifier, properties=golden.conf)
+        uri = golden.conf["uri"].replace("jdbc:sqlite:", "sqlite:///")
+        return open_table(SqlCatalog(catalog, **{**golden.conf, "uri": uri}), identifier)
+
+
+@dataclass
 class Matrix:
     """Servers, keys and engines."""
 
@@ -143,6 +179,7 @@ class Matrix:
     keystore: TestKeystore
     sparks: list[OnSpark]
     flink: OnFlink
+    python: OnPython
 
     @property
     def engines(self) -> list[Engine]:
@@ -187,7 +224,14 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
             sparks.append(OnSpark(versions, spark))
         flink = Flink(VERSIONS[0], folder / "flink", environment=hadoop_conf(folder)).start()
         stack.callback(flink.stop)
-        yield Matrix(folder, keystore, sparks, OnFlink(flink, flink_catalogs(folder, rest_options)))
+        own = Keystore(path=str(keystore.path), password_file=str(keystore.password_file))
+        yield Matrix(
+            folder,
+            keystore,
+            sparks,
+            OnFlink(flink, flink_catalogs(folder, rest_options)),
+            OnPython(folder, rest.uri, hive.uri, own),
+        )
 
 
 def catalogs(
@@ -270,6 +314,8 @@ def test_each_reads_and_writes_what_the_others_wrote(matrix: Matrix) -> None:
     for engine in matrix.engines:
         expected = {name: t.ids for t in tables for name in t.names if engine.has(name)}
         assert engine.ids(expected) == expected, engine.name
+    everything = {name: table.ids for table in tables for name in table.names}
+    assert matrix.python.ids(everything) == everything
     for spark in matrix.sparks:
         for table in tables:
             report = spark.session.verify(table.names[0])
