@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,21 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.kms import CachedKms, from_properties
 from pyspark_iceberg_crypto.reader import _checks, _document, _pyiceberg
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
+from pyspark_iceberg_crypto.reader._commit import (
+    Committer,
+    Hadoop,
+    Rest,
+    Sql,
+    local,
+    refused_catalog,
+    refused_storage,
+)
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._hadoop import current_metadata
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
 from pyspark_iceberg_crypto.reader._keys import TableKeys
 from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
-from pyspark_iceberg_crypto.reader._pyiceberg import Pointer, TableMetadata
+from pyspark_iceberg_crypto.reader._pyiceberg import Found, Pointer, TableMetadata
 from pyspark_iceberg_crypto.reader._settings import Settings
 from pyspark_iceberg_crypto.reader._table import EncryptedTable, OpenedTable, PlaintextTable
 
@@ -43,6 +51,16 @@ def load(
     properties: dict[str, str],
 ) -> OpenedTable:
     """See `open_table`."""
+    return tables_of(catalog, identifier, kms, properties).load()
+
+
+def tables_of(
+    catalog: Catalog | str | Path,
+    identifier: str | tuple[str, ...] | None,
+    kms: Any,
+    properties: dict[str, str],
+) -> Tables:
+    """Make what loads a table; arguments as of `open_table`."""
     if isinstance(catalog, Catalog):
         if identifier is None:
             raise ConfigurationError(
@@ -52,7 +70,7 @@ def load(
         properties = of_catalog(catalog, properties)
     else:
         source = OfPath(str(catalog), identifier, properties)
-    return Tables(source, kms_of(kms, properties), Settings.of(properties)).load()
+    return Tables(source, kms_of(kms, properties), Settings.of(properties))
 
 
 def of_catalog(catalog: Catalog, properties: Mapping[str, str]) -> dict[str, str]:
@@ -82,15 +100,6 @@ def kms_of(kms: Any, properties: Mapping[str, str]) -> CachedKms | None:
     return from_properties(properties) if named else None
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a source has of a table; arguments as of `Pointer`."""
-
-    at: Pointer
-    name: str
-    stored: bytes | None = field(repr=False)
-
-
 class Source:
     """Where a table is loaded from, again with each refresh."""
 
@@ -103,6 +112,14 @@ class Source:
 
     def io(self, properties: Mapping[str, str], location: str) -> FileIO:
         """Make the FileIO of its files."""
+        raise NotImplementedError
+
+    def committer(self, table: str, settings: Settings) -> Committer:
+        """Return what commits changes.
+
+        Raises:
+            NotSupportedError: the table is only read.
+        """
         raise NotImplementedError
 
     def _read(self, name: str, location: str) -> bytes:
@@ -140,6 +157,14 @@ class OfCatalog(Source):
         """Make the FileIO of its files."""
         return _pyiceberg.file_io(self.catalog, properties, location)
 
+    def committer(self, table: str, settings: Settings) -> Committer:
+        """Return what commits changes."""
+        if self.trust is Trust.SERVER:
+            return Rest()
+        if not _pyiceberg.is_sql(self.catalog):
+            raise refused_catalog(table, self.catalog)
+        return Sql(_checks.authenticates(self.trust, settings))
+
 
 class OfPath(Source):
     """A table of a Hadoop warehouse, or one whose folder or metadata file is given."""
@@ -170,6 +195,12 @@ class OfPath(Source):
         """Make the FileIO of its files."""
         return _pyiceberg.file_io(None, {**self._properties, **properties}, location)
 
+    def committer(self, table: str, settings: Settings) -> Committer:
+        """Return what commits changes."""
+        if local(self._path) is None or self._path.endswith((".json", ".gz")):
+            raise refused_storage(table, self._path)
+        return Hadoop(_checks.authenticates(self.trust, settings))
+
 
 class Tables:
     """Loads one table, with its keys and checks."""
@@ -178,6 +209,7 @@ class Tables:
         self.source = source
         self.kms = kms
         self.settings = settings
+        self._uncommitted: set[str] = set()
 
     def load(self) -> OpenedTable:
         """Load the table, and check its metadata; a hash of Hive that differs is looked at again."""
@@ -189,7 +221,15 @@ class Tables:
         return self._load()
 
     def _load(self) -> OpenedTable:
-        found = self.source.find()
+        return self.made(self.source.find())
+
+    def made(self, found: Found, has: tuple[FileIO, dict[str, str]] | None = None) -> OpenedTable:
+        """Make a table of what was found, and check its metadata.
+
+        Args:
+            found: its metadata.
+            has: its FileIO and configuration, where these are there.
+        """
         text = None if found.stored is None else _text(found)
         document = found.at.answer if text is None else _parsed(found, text)
         loaded = Loaded(
@@ -202,14 +242,14 @@ class Tables:
         if text is None and answered is not None:
             metadata, io = answered.metadata, answered.io
         else:
-            metadata = _metadata(found, text or b"")
-            io = self.source.io(metadata.properties, found.at.location)
-        config = answered.config if answered else {}
+            metadata = _metadata(found, text or json.dumps(document).encode())
+            io = has[0] if has else self.source.io(metadata.properties, found.at.location)
+        config = answered.config if answered else has[1] if has else {}
         kind: type[OpenedTable] = PlaintextTable
         if loaded.key_id is not None:
             kind = EncryptedTable
             metadata = _pyiceberg.with_snapshots(metadata, loaded.document, EncryptedSnapshot)
-            io = EncryptedFileIO(io, found.name, keys, self.settings)
+            io = EncryptedFileIO(io, found.name, keys, self.settings, self._uncommitted)
         return kind(
             found.at.identifier,
             metadata,
