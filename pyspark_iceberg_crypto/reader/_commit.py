@@ -348,6 +348,14 @@ def refused_storage(table: str, location: str) -> NotSupportedError:
     )
 
 
+def refused_file(table: str) -> NotSupportedError:
+    """Of a table that was opened as one state of it."""
+    return NotSupportedError(
+        f"Table {table} is not written in Python: it was opened by a metadata file, which no commit changes",
+        "Nothing was written. Open it by its name in its catalog, or the folder of a Hadoop catalog's table.",
+    )
+
+
 def refused_catalog(table: str, catalog: object) -> NotSupportedError:
     """Of catalogs that are only read."""
     return NotSupportedError(

@@ -30,6 +30,7 @@ from pyspark_iceberg_crypto.reader._commit import (
     Sql,
     local,
     refused_catalog,
+    refused_file,
     refused_storage,
 )
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
@@ -41,6 +42,7 @@ from pyspark_iceberg_crypto.reader._pyiceberg import Found, Pointer, TableMetada
 from pyspark_iceberg_crypto.reader._settings import Settings
 from pyspark_iceberg_crypto.reader._table import EncryptedTable, OpenedTable, PlaintextTable
 
+_METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
 _LOOK_AGAIN_S = (0.01, 0.02, 0.04, 0.08, 0.16)  # name and hash are two rows of Hive's database
 
 
@@ -186,7 +188,7 @@ class OfPath(Source):
     def find(self) -> Found:
         """Find the table, and read its metadata file once."""
         location = self._path
-        if not re.search(r"\.metadata\.json(\.gz)?$", location):
+        if not _METADATA_FILE.search(location):
             location = current_metadata(self.io({}, location), location)
         at = Pointer(("path", self._name), location)
         return Found(at, self._name, self._read(self._name, location))
@@ -197,7 +199,9 @@ class OfPath(Source):
 
     def committer(self, table: str, settings: Settings) -> Committer:
         """Return what commits changes."""
-        if local(self._path) is None or self._path.endswith((".json", ".gz")):
+        if _METADATA_FILE.search(self._path):
+            raise refused_file(table)
+        if local(self._path) is None:
             raise refused_storage(table, self._path)
         return Hadoop(_checks.authenticates(self.trust, settings))
 

@@ -323,7 +323,7 @@ def new_metadata(
     made = new_table_metadata(
         converted, spec, order, location, {**properties, "format-version": "3"}
     )
-    document: dict[str, Any] = json.loads(made.model_dump_json())
+    document: dict[str, Any] = made.model_dump(mode="json", exclude_none=True)
     return document
 
 

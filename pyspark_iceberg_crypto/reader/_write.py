@@ -215,6 +215,11 @@ class EncryptedTransaction(Transaction):
         Files with both kinds of rows are written again without those that are deleted, now or before. The other rows
         keep their row ids (specification, "Row Lineage").
         """
+        properties = self.table_metadata.properties
+        if properties.get(TableProperties.DELETE_MODE) == TableProperties.DELETE_MODE_MERGE_ON_READ:
+            warnings.warn(
+                "Merge on read is not yet supported, falling back to copy-on-write", stacklevel=2
+            )
         if isinstance(delete_filter, str):
             delete_filter = _pyiceberg.parse_row_filter(delete_filter)
         isolation = _isolation_operation or Operation.DELETE
