@@ -25,7 +25,7 @@ from pyiceberg.io.pyarrow import pyarrow_to_schema, schema_to_pyarrow
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import ALWAYS_TRUE, FileScanTask, TableProperties
+from pyiceberg.table import ALWAYS_TRUE, TableProperties
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, SetSnapshotRefUpdate
@@ -310,11 +310,12 @@ class EncryptedTransaction(Transaction):
         schema = metadata.schema()
         kept = _pyiceberg.complementary(bind(schema, deleted, case_sensitive), schema)
         scan = self._scan(deleted, case_sensitive)
-        counter, replaced = itertools.count(), []
+        counter = itertools.count()
+        replaced: list[tuple[DataFile, list[DataFile]]] = []
         numbered = Schema(*schema.fields, _ROW_ID, _UPDATED)
         for task in (scan if branch is None else scan.use_ref(branch)).plan_files():
             rows = NumberedRows(metadata, _files(self._table), numbered, AlwaysTrue())
-            before = rows.to_table([cast("FileScanTask", task)])
+            before = rows.to_table([task])
             after = before.filter(kept)
             if not len(after):
                 replaced.append((task.file, []))
@@ -505,21 +506,27 @@ class EncryptedUpdate(UpdateSnapshot):
 
     def fast_append(self) -> EncryptedAppend:
         """Append files."""
-        return self._made(EncryptedAppend, Operation.APPEND)
+        made: EncryptedAppend = self._made(EncryptedAppend, Operation.APPEND)
+        return made
 
     def merge_append(self) -> EncryptedMergeAppend:
         """Append files, and merge manifests."""
-        return self._made(EncryptedMergeAppend, Operation.APPEND)
+        made: EncryptedMergeAppend = self._made(EncryptedMergeAppend, Operation.APPEND)
+        return made
 
     def overwrite(self, commit_uuid: uuid.UUID | None = None) -> EncryptedOverwrite:
         """Replace files."""
         exists = self._transaction.table_metadata.snapshot_by_name(self._branch) is not None
         operation = Operation.OVERWRITE if exists else Operation.APPEND
-        return self._made(EncryptedOverwrite, operation, commit_uuid=commit_uuid)
+        made: EncryptedOverwrite = self._made(
+            EncryptedOverwrite, operation, commit_uuid=commit_uuid
+        )
+        return made
 
     def delete(self) -> EncryptedDelete:
         """Delete files."""
-        return self._made(EncryptedDelete, Operation.DELETE)
+        made: EncryptedDelete = self._made(EncryptedDelete, Operation.DELETE)
+        return made
 
     def _made(self, kind: Any, operation: Operation, **more: Any) -> Any:
         return kind(
@@ -538,14 +545,14 @@ class _Encrypted(SnapshotProducer[Any]):
     def append_data_file(self, data_file: DataFile) -> Any:
         """Add a file that has a key; one without is refused."""
         if not isinstance(data_file, EncryptedDataFile):
-            refuse_writing(_files(self._transaction._table).table)
+            refuse_writing(self._table.loaded.table)
         return super().append_data_file(data_file)
 
     def new_manifest_writer(self, spec: PartitionSpec) -> EncryptedManifestWriter:
         """Write a manifest."""
-        files = _files(self._transaction._table)
+        files = _files(self._table)
         name = f"{self.commit_uuid}-m{next(self._manifest_num_counter)}.avro"
-        path = self._transaction._table.location_provider().new_metadata_location(name)
+        path = self._table.location_provider().new_metadata_location(name)
         self._written_manifests.append(path)
         return EncryptedManifestWriter(
             files.table,
@@ -557,14 +564,17 @@ class _Encrypted(SnapshotProducer[Any]):
         )
 
     @property
+    def _table(self) -> EncryptedTable:
+        return cast("EncryptedTable", self._transaction._table)
+
+    @property
     def _key_length(self) -> int:
-        table = self._transaction._table
-        return data_key_length(_files(table).table, table.metadata.properties)
+        return data_key_length(_files(self._table).table, self._table.metadata.properties)
 
     def _commit(self) -> Any:
         """Write the manifests and their list, and return the snapshot; see PyIceberg's."""
-        table, metadata = self._transaction._table, self._transaction.table_metadata
-        files = _files(table)
+        table, files = self._table, _files(self._table)
+        metadata: Any = self._transaction.table_metadata
         manifests = self._manifests()
         name = f"snap-{self._snapshot_id}-0-{self.commit_uuid}.avro"
         path = table.location_provider().new_metadata_location(name)
@@ -576,32 +586,33 @@ class _Encrypted(SnapshotProducer[Any]):
         ) as writer:
             if manifests:
                 writer.add_manifests(manifests)
-        snapshot = EncryptedSnapshot(
-            snapshot_id=self._snapshot_id,
-            parent_snapshot_id=self._parent_snapshot_id,
-            manifest_list=path,
-            sequence_number=sequence,
-            summary=self._summary(self.snapshot_properties),
-            schema_id=metadata.current_schema_id,
-            first_row_id=first,
-            added_rows=writer.next_row_id - first,
-            key_id=files.keys.sealed(
-                writing_kek(cast("EncryptedTable", table)), output.written_with()
-            ),
-        )
-        added = AddSnapshotUpdate(snapshot=snapshot)
+        told: dict[str, Any] = {
+            "snapshot-id": self._snapshot_id,
+            "parent-snapshot-id": self._parent_snapshot_id,
+            "manifest-list": path,
+            "sequence-number": sequence,
+            "summary": self._summary(self.snapshot_properties),
+            "schema-id": metadata.current_schema_id,
+            "first-row-id": first,
+            "added-rows": writer.next_row_id - first,
+            "key-id": files.keys.sealed(writing_kek(table), output.written_with()),
+        }
+        added = AddSnapshotUpdate(snapshot=EncryptedSnapshot(**told))
         branch = self._target_branch
         if branch is None:
             return (added,), ()
-        ref = SetSnapshotRefUpdate(
-            snapshot_id=self._snapshot_id, ref_name=branch, type=SnapshotRefType.BRANCH
-        )
         before = metadata.refs[branch].snapshot_id if branch in metadata.refs else None
-        return (added, ref), (AssertRefSnapshotId(snapshot_id=before, ref=branch),)
+        ref: dict[str, Any] = {
+            "snapshot-id": self._snapshot_id,
+            "ref-name": branch,
+            "type": SnapshotRefType.BRANCH,
+        }
+        required: dict[str, Any] = {"snapshot-id": before, "ref": branch}
+        return (added, SetSnapshotRefUpdate(**ref)), (AssertRefSnapshotId(**required),)
 
     def _refresh_for_retry(self) -> None:
         super()._refresh_for_retry()
-        self._io = self._transaction._table.io  # it has the keys of what was committed since
+        self._io = self._table.io  # it has the keys of what was committed since
 
 
 class EncryptedAppend(_Encrypted, FastAppendFiles):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +28,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
-from reader.golden import Golden, ViewFs, shared_client
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms import CachedKms
 from pyspark_iceberg_crypto.reader import _commit, _keys, create_table, open_table, verify_table
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
+from reader.golden import Golden, ViewFs, shared_client
 
 ID = NestedField(1, "id", LongType(), required=False)
 NOTE = NestedField(2, "note", StringType(), required=False)
