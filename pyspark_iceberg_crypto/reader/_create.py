@@ -71,7 +71,8 @@ def _checked(table: str, new: New, tables: Tables) -> CachedKms:
     """Check what is asked for, before anything is written."""
     if not new.key_id.strip():
         raise ConfigurationError(
-            f"Table {table}: {_checks.KEY_ID} is empty", "Give the id of a master key in the KMS."
+            f"Table {table} is to be encrypted, and key_id is empty",
+            "Give the id of a master key in the KMS.",
         )
     if tables.kms is None:
         raise ConfigurationError(
@@ -82,7 +83,7 @@ def _checked(table: str, new: New, tables: Tables) -> CachedKms:
         allowed = {"format-version": "3", _checks.KEY_ID: new.key_id}[name]
         if new.table_properties.get(name, allowed) != allowed:
             raise ConfigurationError(
-                f"Table {table}: {name}={new.table_properties[name]}, and not {allowed}",
+                f"Table {table} is to be created with {name}={new.table_properties[name]}, and not {allowed}",
                 "Leave it out of table_properties: encrypted tables have format version 3, and their key_id.",
             )
     _write.check_properties(table, _without_version(new.properties()), tables.settings)
