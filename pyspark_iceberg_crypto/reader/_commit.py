@@ -35,7 +35,7 @@ from pyiceberg.table.update import AddSnapshotUpdate
 from pyspark_iceberg_crypto.errors import NotSupportedError
 from pyspark_iceberg_crypto.reader import _mac, _pyiceberg
 from pyspark_iceberg_crypto.reader._hadoop import current_metadata
-from pyspark_iceberg_crypto.reader._io import refuse_writing
+from pyspark_iceberg_crypto.reader._io import refuse_writing, writing
 from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
 from pyspark_iceberg_crypto.reader._pyiceberg import Pointer
 
@@ -134,6 +134,9 @@ def apply(document: dict[str, Any], changes: Sequence[Any]) -> None:
 
 class Committer:
     """How a kind of catalog commits."""
+
+    def check(self, table: EncryptedTable) -> None:
+        """Check that a table can be committed, before anything is written."""
 
     def commit(self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]) -> Any:
         """Commit changes; returns the table as it is then.
@@ -256,7 +259,7 @@ class Sql(InStorage):
 
     def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
         """See `InStorage`."""
-        write(table.stored, new, stored)
+        write(table.loaded.table, table.stored, new, stored)
         try:
             _pyiceberg.swap_pointer(table.catalog, table.name(), old, new)
         except CommitFailedException:
@@ -266,14 +269,14 @@ class Sql(InStorage):
             raise unknown(table.loaded.table, error) from error
 
     def create(
-        self, catalog: Any, identifier: tuple[str, ...], io: FileIO, location: str, stored: bytes
+        self, table: str, catalog: Any, identifier: Any, io: FileIO, location: str, stored: bytes
     ) -> None:
         """Create a table with a metadata file.
 
         Raises:
             TableAlreadyExistsError: there is one of this name.
         """
-        write(io, location, stored)
+        write(table, io, location, stored)
         try:
             _pyiceberg.register(catalog, identifier, location)
         except (TableAlreadyExistsError, NoSuchNamespaceError):
@@ -290,6 +293,17 @@ class Hadoop(InStorage):
     def location(self, document: dict[str, Any], version: int, ending: str) -> str:
         """See `InStorage`."""
         return f"{document['location']}/metadata/v{version}{ending}"
+
+    def check(self, table: EncryptedTable) -> None:
+        """See `Committer`: a copy of a folder would be committed in the folder of which it is one."""
+        place = _mac.Place.of(f"{table.metadata.location}/metadata/")
+        if place.folder != _mac.Place.of(table.loaded.location).folder:
+            raise NotSupportedError(
+                f"Table {table.loaded.table} is not written in Python: its metadata is of the table in "
+                f"{table.metadata.location}",
+                "Nothing was written. Open that table; of a copy elsewhere, CALL <catalog>.system.rewrite_table_path "
+                "makes a table.",
+            )
 
     def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
         """See `InStorage`."""
@@ -309,17 +323,16 @@ class Hadoop(InStorage):
         path = local(location)
         if path is None:
             raise refused_storage(table, location)
-        path.parent.mkdir(parents=True, exist_ok=True)
         unnamed = path.with_name(f"{uuid.uuid4()}.metadata.json")
         try:
-            _write_local(unnamed, stored)
-            os.link(unnamed, path)
-        except FileExistsError as error:
-            raise CommitFailedException(
-                f"Table {table}: another process wrote {location}"
-            ) from error
+            with writing(table, location):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _write_local(unnamed, stored)
+            named = _link(table, unnamed, path)
         finally:
             unnamed.unlink(missing_ok=True)
+        if not named:
+            raise CommitFailedException(f"Table {table}: another process wrote {location}")
         version = _mac.Place.of(location).version
         hint = path.with_name(f"{uuid.uuid4()}-version-hint.temp")
         try:
@@ -391,10 +404,20 @@ def in_order(document: dict[str, Any]) -> dict[str, Any]:
     return {name: whole[name] for name in _ORDER if name in whole}
 
 
-def write(io: FileIO, location: str, stored: bytes) -> None:
+def write(table: str, io: FileIO, location: str, stored: bytes) -> None:
     """Write a metadata file, which must not be there."""
-    with io.new_output(location).create() as stream:
+    with writing(table, location), io.new_output(location).create() as stream:
         stream.write(stored)
+
+
+def _link(table: str, unnamed: Path, path: Path) -> bool:
+    """Give a file its name; False if there is one of this name."""
+    with writing(table, str(path)):
+        try:
+            os.link(unnamed, path)
+        except FileExistsError:
+            return False
+        return True
 
 
 def _write_local(path: Path, data: bytes) -> None:

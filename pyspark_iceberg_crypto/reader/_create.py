@@ -56,7 +56,7 @@ def create(
         location = new.location or _pyiceberg.default_location(tables.source.catalog, names)
         path, stored = _made(table, new, location, 0, committer, tables, client)
         io = tables.source.io(new.properties(), path)
-        committer.create(tables.source.catalog, names, io, path, stored)
+        committer.create(table, tables.source.catalog, names, io, path, stored)
     elif isinstance(committer, _commit.Hadoop):
         location = _of_warehouse(table, str(catalog), names, new)
         path, stored = _made(table, new, location, 1, committer, tables, client)

@@ -161,7 +161,7 @@ class EncryptedFileIO(FileIO):
             location: where it will be.
             key_length: of its key, in bytes.
         """
-        return EncryptedOutput(self.parquet_output(location), key_length)
+        return EncryptedOutput(self.table, self.parquet_output(location), key_length)
 
     def parquet_output(self, location: str) -> OutputFile:
         """Write a file that its writer encrypts."""
@@ -273,9 +273,10 @@ class EncryptedOutput(OutputFile):
 
     _key: KeyMetadata | None = None
 
-    def __init__(self, stored: OutputFile, key_length: int) -> None:
-        """Nothing is written yet; `key_length` is in bytes."""
+    def __init__(self, table: str, stored: OutputFile, key_length: int) -> None:
+        """Nothing is written yet; `key_length` is in bytes, and `table` the table's full name, for errors."""
         super().__init__(stored.location)
+        self._table = table
         self._stored = stored
         self._key_length = key_length
 
@@ -304,7 +305,7 @@ class EncryptedOutput(OutputFile):
     def write(self, content: bytes, overwrite: bool) -> None:
         """Encrypt the content with a key of its own, and write it."""
         data, self._key = _ags1.encrypt(content, self._key_length)
-        with self._stored.create(overwrite) as stream:
+        with writing(self._table, self.location), self._stored.create(overwrite) as stream:
             stream.write(data)
 
 
@@ -336,6 +337,20 @@ def reading(file: ExpectedFile) -> Iterator[None]:
         raise
     except Exception as error:
         raise file.unreadable(error) from error
+
+
+@contextmanager
+def writing(table: str, location: str) -> Iterator[None]:
+    """Name table and file in whatever a storage or a writer raises; what is typed stays as it is."""
+    try:
+        yield
+    except IcebergCryptoError:
+        raise
+    except Exception as error:
+        raise IcebergCryptoError(
+            f"Table {table}: {location} could not be written: {error}",
+            "Nothing was committed. Check the storage, and that this login may write there.",
+        ) from error
 
 
 def refuse_writing(table: str) -> NoReturn:

@@ -160,7 +160,9 @@ class EncryptedTable(OpenedTable):
 
     def _committer(self) -> _commit.Committer:
         _write.check_writable(self, self.io.settings)
-        return self._tables.source.committer(self.loaded.table, self.io.settings)
+        committer = self._tables.source.committer(self.loaded.table, self.io.settings)
+        committer.check(self)
+        return committer
 
     def _do_commit(
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]

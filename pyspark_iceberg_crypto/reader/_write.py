@@ -24,7 +24,7 @@ from pyiceberg.io import OutputFile
 from pyiceberg.io.pyarrow import pyarrow_to_schema, schema_to_pyarrow
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, sanitize_column_names
 from pyiceberg.table import ALWAYS_TRUE, TableProperties
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation
@@ -36,7 +36,7 @@ from pyiceberg.utils.properties import property_as_int
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 from pyspark_iceberg_crypto.reader import _checks, _mac, _pyiceberg
-from pyspark_iceberg_crypto.reader._io import refuse_writing
+from pyspark_iceberg_crypto.reader._io import refuse_writing, writing
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader._manifests import (
     EncryptedDataFile,
@@ -282,6 +282,8 @@ class EncryptedTransaction(Transaction):
             location = self._written.pop()
             try:
                 _files(self._table).delete(location)
+            except FileNotFoundError:
+                pass  # nothing was written yet
             except Exception as error:  # noqa: BLE001 (it is of no table; the error that led here counts)
                 warnings.warn(f"{location} could not be deleted: {error}", stacklevel=2)
 
@@ -394,7 +396,8 @@ class DataFileWriter:
         self, table: EncryptedTable, metadata: Any, schema: Schema, written: list[str]
     ) -> None:
         """Nothing is written yet; `written` gets the files' locations."""
-        self._files, self._metadata, self._schema = _files(table), metadata, schema
+        self._files, self._metadata = _files(table), metadata
+        self._schema = sanitize_column_names(schema)
         self._locations = table.location_provider()
         self._written = written
         self._length = data_key_length(self._files.table, metadata.properties)
@@ -419,9 +422,10 @@ class DataFileWriter:
         self._written.append(location)
         output = self._files.parquet_output(location)
         key = KeyMetadata(os.urandom(self._length), os.urandom(16), None)
-        with EncryptedParquetWriter(output, self._schema, self._properties, key) as writer:
-            writer.write(pa.Table.from_batches(batches))
-        length = len(output)
+        with writing(self._files.table, location):
+            with EncryptedParquetWriter(output, self._schema, self._properties, key) as writer:
+                writer.write(pa.Table.from_batches(batches))
+            length = len(output)
         made = DataFile.from_args(
             _table_format_version=3,
             content=DataFileContent.DATA,

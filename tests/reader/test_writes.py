@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 from doubles.rest_catalog import RestCatalogDouble
 from harness.encrypted_tables import EQUALITY, OwnKms, Writer
+from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
@@ -31,8 +33,16 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms import CachedKms
-from pyspark_iceberg_crypto.reader import _commit, _keys, create_table, open_table, verify_table
+from pyspark_iceberg_crypto.reader import (
+    _commit,
+    _keys,
+    _load,
+    create_table,
+    open_table,
+    verify_table,
+)
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
+from pyspark_iceberg_crypto.reader._settings import Settings
 from reader.golden import Golden, ViewFs, shared_client
 
 ID = NestedField(1, "id", LongType(), required=False)
@@ -105,7 +115,9 @@ def document(table: Table) -> dict[str, Any]:
 # ---- what works
 
 
-@pytest.mark.parametrize("length", [16, 24, 32])
+@pytest.mark.parametrize(
+    ("place", "length"), [("sql", 16), ("sql", 24), ("hadoop", 32)], indirect=["place"]
+)
 def test_rows_that_are_written_are_read_and_no_byte_is_plaintext(place: Place, length: int) -> None:
     told = {"encryption.data-key-length": str(length)}
     table = place.create(partition_spec=BY_NOTE if length == 24 else None, table_properties=told)
@@ -262,6 +274,14 @@ def test_one_transaction_branches_and_schemas(one: Place) -> None:
     one.prove()
 
 
+def test_names_that_avro_does_not_have(one: Place) -> None:
+    odd = pa.table({"a b": pa.array([1, 2], pa.int64()), "c.d": ["x", "y"]})
+    table = create_table(one.catalog, "db.odd", odd.schema, key_id="k1", kms=one.kms)
+    table.append(odd)
+    table.delete('"a b" = 1')
+    assert table.scan().to_arrow().to_pylist() == [{"a b": 2, "c.d": "y"}]
+
+
 def test_a_kek_that_is_too_old_is_replaced(one: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     table = one.create()
     table.append(rows(1))
@@ -296,6 +316,18 @@ def test_another_commit_in_between(place: Place) -> None:
         table.delete("id > 0")
     assert files(place.folder) == before
     place.prove()
+
+
+def test_rows_that_another_client_deletes_in_between(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "t", SCHEMA, hadoop=True)
+    data = writer.append([{"id": number, "note": "n"} for number in (1, 2, 3, 4)])
+    table = open_table(tmp_path / "t", kms=writer.kms)
+    writer.commit(writer.positions(data, [1]))
+    before = files(tmp_path)
+    with pytest.raises(ValidationException):
+        table.delete("id = 3")
+    assert files(tmp_path) == before
+    assert ids(open_table(tmp_path / "t", kms=writer.kms)) == [1, 3, 4]
 
 
 def test_a_commit_that_fails_leaves_no_file(place: Place) -> None:
@@ -365,6 +397,25 @@ def test_an_error_before_the_commit_leaves_no_file(place: Place) -> None:
     assert ids(place.open()) == [1, 2]
 
 
+def test_a_storage_that_fails_is_named(one: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = one.create()
+    before = files(one.folder)
+
+    def full(self: Any, *_: Any) -> None:
+        raise OSError("no space left")
+
+    for kind in ("io._Content.close", "_write.EncryptedParquetWriter.write", "_ags1.encrypt"):
+        name = f"pyspark_iceberg_crypto.reader.{kind.replace('io.', '_io.', 1)}"
+        with monkeypatch.context() as patched, pytest.raises(Exception, match="no space left"):
+            patched.setattr(name, full)
+            table.append(rows(1))
+        assert files(one.folder) == before
+    monkeypatch.setattr("pyspark_iceberg_crypto.reader._write.EncryptedParquetWriter.write", full)
+    words = r"Table lake\.db\.t: .*parquet could not be written: no space left"
+    with pytest.raises(errors.IcebergCryptoError, match=words):
+        table.append(rows(1))
+
+
 # ---- refusals
 
 
@@ -382,13 +433,13 @@ def test_an_error_before_the_commit_leaves_no_file(place: Place) -> None:
     ],
 )
 def test_properties_that_are_not_honoured(
-    place: Place, properties: dict[str, str], words: str
+    one: Place, properties: dict[str, str], words: str
 ) -> None:
-    before = files(place.folder)
+    before = files(one.folder)
     with pytest.raises(errors.IcebergCryptoError, match=rf"Table .*db\.t.*{words}") as refused:
-        place.create(table_properties=properties)
+        one.create(table_properties=properties)
     assert refused.value.hint
-    assert files(place.folder) == before
+    assert files(one.folder) == before
 
 
 def test_what_cannot_be_created(one: Place, tmp_path: Path) -> None:
@@ -422,6 +473,16 @@ def test_tables_that_are_only_read(tmp_path: Path) -> None:
     by_file: Any = open_table(writer.metadata, kms=writer.kms)
     with pytest.raises(errors.NotSupportedError, match="opened by a metadata file"):
         by_file.append(rows(2))
+    copied = Writer(tmp_path / "original", SCHEMA, hadoop=True)
+    copied.append([{"id": 1, "note": "a"}])
+    shutil.copytree(tmp_path / "original", tmp_path / "copy")
+    off = {"encryption.metadata-authentication": "off"}
+    copy = open_table(tmp_path / "copy", kms=copied.kms, properties=off)
+    with pytest.raises(errors.NotSupportedError, match="metadata is of the table in .*original"):
+        copy.append(rows(2))
+    other = _load.OfCatalog(NoopCatalog("other"), "db.t")
+    with pytest.raises(errors.NotSupportedError, match="its catalog is of class NoopCatalog"):
+        other.committer("other.db.t", Settings.of({}))
     older = Writer(tmp_path / "v2", SCHEMA, hadoop=True)
     older.document["format-version"] = 2
     older.write()
