@@ -98,6 +98,7 @@ def check_properties(table: str, properties: Mapping[str, str], settings: Settin
         "write.format.default": ("parquet",),
         "write.parquet.page-version": ("v1", "parquet_1_0"),
         "write.location-provider.impl": (),
+        "write.py-location-provider.impl": (),
     }
     for name, value in properties.items():
         allowed = values.get(name, None if name.startswith("encryption.") else (value.lower(),))
@@ -154,7 +155,7 @@ def _files(table: Any) -> EncryptedFileIO:
 class EncryptedTransaction(Transaction):
     """A transaction of an encrypted table. What it does not write encrypted is refused."""
 
-    _table: EncryptedTable
+    _table: Any
 
     def __init__(self, table: EncryptedTable) -> None:
         """Begin; a KEK is there before a file is written."""
