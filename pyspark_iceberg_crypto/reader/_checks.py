@@ -114,7 +114,7 @@ def authenticates(trust: Trust, settings: Settings) -> bool:
     """Whether metadata has a MAC.
 
     Raises:
-        ConfigurationError: the catalog wants one where there is none.
+        ConfigurationError: the catalog requires one, and its tables cannot have it.
     """
     by_default = trust is Trust.POINTER
     wanted = by_default if settings.authenticates is None else settings.authenticates

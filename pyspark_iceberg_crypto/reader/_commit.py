@@ -13,7 +13,8 @@ import os
 import time
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlparse
@@ -27,6 +28,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
     UnauthorizedError,
+    ValidationException,
 )
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
@@ -43,9 +45,10 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from pyspark_iceberg_crypto.reader._keys import EncryptedKey, TableKeys
-    from pyspark_iceberg_crypto.reader._table import EncryptedTable
+    from pyspark_iceberg_crypto.reader._table import EncryptedTable, OpenedTable
 
 _ALLOWED = ("add-snapshot", "set-snapshot-ref", "add-schema", "set-current-schema")
+_CERTAIN = "_nothing_committed"
 _NOT_COMMITTED = (
     *(CommitFailedException, NoSuchTableError),
     *(BadRequestError, ForbiddenError, UnauthorizedError),
@@ -62,6 +65,23 @@ _ORDER = (  # in which Iceberg's Java writes what a table has from the beginning
     *("current-snapshot-id", "next-row-id", "encryption-keys", "refs", "snapshots", "statistics"),
     *("partition-statistics", "snapshot-log", "metadata-log"),
 )
+
+
+@contextmanager
+def nothing_committed() -> Iterator[None]:
+    """Mark errors as ones that mean that nothing was committed."""
+    try:
+        yield
+    except Exception as error:
+        error.__dict__[_CERTAIN] = True
+        raise
+
+
+def is_certain(error: Exception) -> bool:
+    """Whether an error means that nothing was committed, so that the files of the change may be deleted."""
+    return isinstance(error, (CommitFailedException, ValidationException)) or _CERTAIN in vars(
+        error
+    )
 
 
 def refuse_others(table: str, updates: Sequence[Any]) -> None:
@@ -138,12 +158,15 @@ class Committer:
     def check(self, table: EncryptedTable) -> None:
         """Check that a table can be committed, before anything is written."""
 
-    def commit(self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]) -> Any:
-        """Commit changes; returns the table as it is then.
+    def prepare(
+        self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]
+    ) -> Callable[[], OpenedTable]:
+        """Prepare a commit; an error here means that nothing was committed.
 
-        Raises:
-            CommitFailedException: nothing was committed, and the files of the change may be deleted.
-            CommitStateUnknownException: that is not known.
+        Returns:
+            What commits, and returns the table as it is then. It raises CommitFailedException if nothing was
+            committed, so that the files of the change may be deleted, and CommitStateUnknownException if that is not
+            known.
         """
         raise NotImplementedError
 
@@ -151,10 +174,16 @@ class Committer:
 class Rest(Committer):
     """Sends changes to a REST server."""
 
-    def commit(self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]) -> Any:
+    def prepare(
+        self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]
+    ) -> Callable[[], OpenedTable]:
         """See `Committer`."""
-        location, document = self.post(table.loaded.table, table, changes, requirements)
-        return table.loaded_again(Pointer(table.name(), location, {}, document), None)
+
+        def finish() -> OpenedTable:
+            location, document = self.post(table.loaded.table, table, changes, requirements)
+            return table.loaded_again(Pointer(table.name(), location, {}, document), None)
+
+        return finish
 
     def post(
         self, name: str, table: Table, changes: Sequence[Any], requirements: Sequence[Any]
@@ -167,7 +196,8 @@ class Rest(Committer):
         try:
             answer = json.loads(_pyiceberg.post_commit(table, changes, requirements))
             document, location = answer["metadata"], answer["metadata-location"]
-        except _NOT_COMMITTED:
+        except _NOT_COMMITTED as error:
+            error.__dict__[_CERTAIN] = True
             raise
         except Exception as error:
             raise unknown(name, error) from error
@@ -193,7 +223,9 @@ class InStorage(Committer):
         """Make it of the catalog's settings."""
         self.signs = signs
 
-    def commit(self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]) -> Any:
+    def prepare(
+        self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]
+    ) -> Callable[[], OpenedTable]:
         """See `Committer`."""
         for requirement in requirements:
             requirement.validate(table.metadata)
@@ -214,11 +246,15 @@ class InStorage(Committer):
         version = _mac.Place.of(loaded.location).version + 1
         location, stored = self.made(document, version, keys, kek)
         fresh = table.loaded_again(Pointer(table.name(), location), stored)
-        self.swap(table, loaded.location, location, stored)
-        if document["properties"].get("write.metadata.delete-after-commit.enabled") == "true":
-            for one in log[:-most]:
-                _delete(table.stored, one["metadata-file"])
-        return fresh
+
+        def finish() -> OpenedTable:
+            self.swap(table, loaded.location, location, stored)
+            if document["properties"].get("write.metadata.delete-after-commit.enabled") == "true":
+                for one in log[:-most]:
+                    _delete(table.stored, one["metadata-file"])
+            return fresh
+
+        return finish
 
     def made(
         self, document: dict[str, Any], version: int, keys: TableKeys, kek: EncryptedKey
@@ -242,7 +278,7 @@ class InStorage(Committer):
         raise NotImplementedError
 
     def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
-        """Write a metadata file, and point to it, if the table still has the old one; see `Committer.commit`."""
+        """Write a metadata file, and point to it, if the table still has the old one; see `Committer.prepare`."""
         raise NotImplementedError
 
 
@@ -259,7 +295,8 @@ class Sql(InStorage):
 
     def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
         """See `InStorage`."""
-        write(table.loaded.table, table.stored, new, stored)
+        with nothing_committed():
+            write(table.loaded.table, table.stored, new, stored)
         try:
             _pyiceberg.swap_pointer(table.catalog, table.name(), old, new)
         except CommitFailedException:

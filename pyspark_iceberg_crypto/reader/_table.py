@@ -167,9 +167,11 @@ class EncryptedTable(OpenedTable):
     def _do_commit(
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
     ) -> None:
-        committer = self._committer()
-        changes = _commit.changes_of(self, updates, self.keys)
-        self._become(committer.commit(self, changes, requirements))
+        with _commit.nothing_committed():
+            committer = self._committer()
+            changes = _commit.changes_of(self, updates, self.keys)
+            finish = committer.prepare(self, changes, requirements)
+        self._become(finish())
 
     def _is_another(self) -> NotSupportedError:
         return NotSupportedError(

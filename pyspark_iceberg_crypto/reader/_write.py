@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import pyarrow as pa
 import pyarrow.compute as _compute
 import pyarrow.parquet.encryption as pe
-from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io import OutputFile
@@ -35,7 +34,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
-from pyspark_iceberg_crypto.reader import _checks, _mac, _pyiceberg
+from pyspark_iceberg_crypto.reader import _checks, _commit, _mac, _pyiceberg
 from pyspark_iceberg_crypto.reader._io import refuse_writing, writing
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader._manifests import (
@@ -77,7 +76,7 @@ _ROW_ID = NestedField(2147483540, "_row_id", LongType(), required=False)
 _UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType(), required=False)
 _FIELD_ID = b"PARQUET:field_id"
 # Table properties of encryption that do not change how files are written; value keys are for values, not for files.
-_HARMLESS = ("encryption.plaintext-", "encryption.value-key")
+_HARMLESS = ("encryption.plaintext-", "encryption.value-key.")
 _REFUSED = (
     *("add_files", "upsert", "dynamic_partition_overwrite", "update_spec", "update_sort_order"),
     *("update_statistics", "upgrade_table_version", "set_properties", "remove_properties"),
@@ -89,7 +88,7 @@ def check_properties(table: str, properties: Mapping[str, str], settings: Settin
     """Check that a table's settings are ones that are honoured here, before anything is written.
 
     Raises:
-        ConfigurationError: the data key length is none.
+        ConfigurationError: the data key length is not one of AES.
         NotSupportedError: files would have to be written in some other way.
     """
     data_key_length(table, properties)
@@ -129,7 +128,7 @@ def data_key_length(table: str, properties: Mapping[str, str]) -> int:
     """Return the length of a table's DEKs and KEKs in bytes.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: it is not one of AES.
     """
     value = properties.get(DATA_KEY_LENGTH, "16").strip()
     if value not in _LENGTHS:
@@ -166,7 +165,7 @@ class EncryptedTransaction(Transaction):
     def _scan(
         self, row_filter: str | BooleanExpression = ALWAYS_TRUE, case_sensitive: bool = True
     ) -> DataScan:
-        scan = self._table.scan(row_filter, case_sensitive=case_sensitive)
+        scan: DataScan = self._table.scan(row_filter, case_sensitive=case_sensitive)
         return scan.update(table_metadata=self.table_metadata)
 
     def update_snapshot(
@@ -252,8 +251,11 @@ class EncryptedTransaction(Transaction):
         producers = list(self._snapshot_producers)
         try:
             table = super().commit_transaction()
-        except (CommitFailedException, ValidationException):
-            self._delete_written()
+        except Exception as error:
+            if _commit.is_certain(error):
+                for producer in producers:
+                    producer._clean_all_uncommitted()
+                self._delete_written()
             raise
         committed = (
             one

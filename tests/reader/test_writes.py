@@ -205,7 +205,7 @@ def test_a_golden_table_of_java_is_written_on(tmp_path: Path) -> None:
     # as Spark would set it
     change = {"action": "set-properties", "updates": {"write.format.default": "parquet"}}
     table._become(
-        table._tables.source.committer("t", table.io.settings).commit(table, [change], ())
+        table._tables.source.committer("t", table.io.settings).prepare(table, [change], ())()
     )
     table.append(some)
     gone = before[0]["id"]
@@ -414,6 +414,21 @@ def test_a_storage_that_fails_is_named(one: Place, monkeypatch: pytest.MonkeyPat
     words = r"Table lake\.db\.t: .*parquet could not be written: no space left"
     with pytest.raises(errors.IcebergCryptoError, match=words):
         table.append(rows(1))
+
+
+def test_an_error_that_prevents_the_commit_leaves_no_file(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = place.create()
+    before = files(place.folder)
+
+    def gone(*_: Any) -> None:
+        raise errors.KmsUnavailableError("gone")
+
+    monkeypatch.setattr("pyspark_iceberg_crypto.reader._mac.sign", gone)
+    with pytest.raises(errors.KmsUnavailableError, match="gone"):
+        table.append(rows(1))
+    assert files(place.folder) == before
 
 
 # ---- refusals
