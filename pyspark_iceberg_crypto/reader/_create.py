@@ -9,13 +9,15 @@ from urllib.parse import urlparse
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+from pyiceberg.io import FileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import AssertCreate
 
-from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.errors import ConfigurationError, TableNotFoundError
 from pyspark_iceberg_crypto.kms import CachedKms
 from pyspark_iceberg_crypto.reader import _checks, _commit, _pyiceberg, _write
+from pyspark_iceberg_crypto.reader._hadoop import current_metadata
 from pyspark_iceberg_crypto.reader._keys import EncryptedKey, TableKeys
 from pyspark_iceberg_crypto.reader._load import Tables, tables_of
 from pyspark_iceberg_crypto.reader._table import OpenedTable
@@ -59,6 +61,8 @@ def create(
         committer.create(table, tables.source.catalog, names, io, path, stored)
     elif isinstance(committer, _commit.Hadoop):
         location = _of_warehouse(table, str(catalog), names, new)
+        if _exists(tables.source.io({}, location), location):  # its version 1 may be gone
+            raise TableAlreadyExistsError(f"Table {table} already exists")
         path, stored = _made(table, new, location, 1, committer, tables, client)
         try:
             committer.create(table, path, stored)
@@ -154,6 +158,14 @@ def _of_warehouse(table: str, warehouse: str, names: tuple[str, ...], new: New) 
         )
     path = "/".join((warehouse.rstrip("/"), *names))
     return path if urlparse(path).scheme else Path(path).absolute().as_uri()
+
+
+def _exists(io: FileIO, location: str) -> bool:
+    try:
+        current_metadata(io, location)
+    except TableNotFoundError:
+        return False
+    return True
 
 
 def _without_version(properties: dict[str, str]) -> dict[str, str]:

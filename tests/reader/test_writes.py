@@ -240,6 +240,8 @@ def test_metadata_is_compressed_and_named_as_the_table_has_it(place: Place) -> N
     metadata = [path for path in files(place.folder) if path.name.endswith(".gz.metadata.json")]
     assert len(metadata) == 3
     assert len(table.metadata.metadata_log) == 2
+    with pytest.raises(TableAlreadyExistsError):  # though its first version is gone
+        place.create()
     assert ids(place.open()) == [0, 1, 2, 3]
 
 
