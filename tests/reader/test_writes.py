@@ -24,7 +24,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationException,
 )
-from pyiceberg.io import OutputFile
+from pyiceberg.io.pyarrow import PyArrowFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -222,7 +222,7 @@ def test_a_golden_table_of_java_is_written_on(tmp_path: Path) -> None:
 class Written(ViewFs):
     """It also writes."""
 
-    def new_output(self, location: str) -> OutputFile:
+    def new_output(self, location: str) -> PyArrowFile:
         made = super().new_output(self.new_input(location).location)
         made._location = location
         return made
