@@ -103,7 +103,7 @@ def check(loaded: Loaded, keys: TableKeys, kms: object, trust: Trust, settings: 
         settings.allowed_key_ids.check(loaded.table, {loaded.key_id, *keys.master_key_ids})
     if trust is Trust.HIVE:
         _check_hash(loaded)
-    if _authenticates(trust, settings):
+    if authenticates(trust, settings):
         _check_mac(loaded, keys, kms)
     elif loaded.key_id is None and loaded.was_encrypted:
         raise _refused(loaded, f"{KEY_ID} is gone (it was '{_lost(keys)}')")
@@ -115,7 +115,12 @@ def check(loaded: Loaded, keys: TableKeys, kms: object, trust: Trust, settings: 
         )
 
 
-def _authenticates(trust: Trust, settings: Settings) -> bool:
+def authenticates(trust: Trust, settings: Settings) -> bool:
+    """Whether metadata has a MAC.
+
+    Raises:
+        ConfigurationError: the catalog requires one, and its tables cannot have it.
+    """
     by_default = trust is Trust.POINTER
     wanted = by_default if settings.authenticates is None else settings.authenticates
     if wanted and not by_default:
@@ -164,7 +169,7 @@ def _problem(loaded: Loaded, keys: TableKeys, kms: object, owner: str | None) ->
             f"{KEY_ID} is gone{f' (it was {lost!r})' if lost else ''}: a client without encryption, or someone with "
             "access to the storage, removed it"
         )
-    _require_authenticated_wrapping(loaded.table, loaded.key_id, kms)
+    require_authenticated_wrapping(loaded.table, loaded.key_id, kms)
     value = loaded.properties.get(_mac.PROPERTY)
     mac = _mac.Mac.parse(value)
     if mac is None:
@@ -213,9 +218,14 @@ def _retired(loaded: Loaded, keys: TableKeys, kek: EncryptedKey) -> str | None:
     return None
 
 
-def _require_authenticated_wrapping(table: str, key_id: str, kms: object) -> None:
-    authenticates = getattr(kms, "authenticates_wrapping", None)
-    if authenticates is None or not authenticates(key_id):
+def require_authenticated_wrapping(table: str, key_id: str, kms: object) -> None:
+    """Require that only users of a master key can wrap with it.
+
+    Raises:
+        ConfigurationError: the KMS does not say so.
+    """
+    proves = getattr(kms, "authenticates_wrapping", None)
+    if proves is None or not proves(key_id):
         raise ConfigurationError(
             f"Table {table}: its metadata cannot be authenticated: {kms} does not prove who wrapped a key with master "
             f"key '{key_id}' (as with RSA, whose public half wraps), so anyone could make the key of a MAC",

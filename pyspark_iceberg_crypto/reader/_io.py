@@ -50,7 +50,11 @@ class Listed:
 
 
 class EncryptedFileIO(FileIO):
-    """Reads a table's files, each with its own key. It writes none and deletes none."""
+    """Reads a table's files, each with its own key. It writes none by their names alone.
+
+    Attributes:
+        uncommitted: the locations of files that were written and not committed, which alone are deleted.
+    """
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class EncryptedFileIO(FileIO):
         keys: TableKeys | None,
         settings: Settings,
         pickle_file_keys: bool = False,
+        uncommitted: set[str] | None = None,
     ) -> None:
         """Make the FileIO of one table.
 
@@ -68,6 +73,7 @@ class EncryptedFileIO(FileIO):
             keys: the keys of the table's manifest lists; None in a process that only has those of tasks' files.
             settings: what is allowed beyond encrypted files with lengths.
             pickle_file_keys: see `open_table`.
+            uncommitted: as the attribute, where several FileIOs share it.
         """
         super().__init__(stored.properties)
         self.stored = stored
@@ -75,6 +81,7 @@ class EncryptedFileIO(FileIO):
         self._keys = keys
         self.settings = settings
         self.pickle_file_keys = pickle_file_keys
+        self.uncommitted = set() if uncommitted is None else uncommitted
         self._planned: WeakValueDictionary[str, Listed] = WeakValueDictionary()
         self._lists: OrderedDict[str, list[ManifestFile]] = OrderedDict()
         self._lock = threading.Lock()
@@ -167,12 +174,30 @@ class EncryptedFileIO(FileIO):
         return manifests
 
     def new_output(self, location: str) -> OutputFile:
-        """Refuse to write."""
+        """Refuse to write: nobody would know the file's key."""
         refuse_writing(self.table)
 
+    def encrypted_output(self, location: str, key_length: int) -> EncryptedOutput:
+        """Write a manifest or a manifest list.
+
+        Args:
+            location: where it will be.
+            key_length: of its key, in bytes.
+        """
+        return EncryptedOutput(self.table, self.parquet_output(location), key_length)
+
+    def parquet_output(self, location: str) -> OutputFile:
+        """Write a file that its writer encrypts."""
+        self.uncommitted.add(location)
+        return self.stored.new_output(location)
+
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Refuse to delete."""
-        refuse_writing(self.table)
+        """Delete a file that was written here and not committed; refuse all others."""
+        name = location if isinstance(location, str) else location.location
+        if name not in self.uncommitted:
+            refuse_writing(self.table)
+        self.stored.delete(name)
+        self.uncommitted.discard(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.pickle_file_keys:
@@ -275,6 +300,66 @@ class DecryptedFile(InputFile):
         refuse_pickling(f"Table {self._file.table}")
 
 
+class EncryptedOutput(OutputFile):
+    """A manifest or a manifest list that is being written, as an AES GCM stream."""
+
+    _key: KeyMetadata | None = None
+
+    def __init__(self, table: str, stored: OutputFile, key_length: int) -> None:
+        """Nothing is written yet; `key_length` is in bytes, and `table` the table's full name, for errors."""
+        super().__init__(stored.location)
+        self._table = table
+        self._stored = stored
+        self._key_length = key_length
+
+    def __len__(self) -> int:
+        """Return its length in bytes as it is stored."""
+        return self.written_with().length or 0
+
+    def written_with(self) -> KeyMetadata:
+        """Return what decrypts it, once it is closed."""
+        if self._key is None:
+            raise ValueError(f"{self.location} is not written yet")
+        return self._key
+
+    def exists(self) -> bool:
+        """Say whether the storage has it."""
+        return self._stored.exists()
+
+    def to_input_file(self) -> NoReturn:
+        """Refuse: what lists it has its key."""
+        raise NotImplementedError
+
+    def create(self, overwrite: bool = False) -> Any:
+        """Begin: the content is encrypted and written when it is closed."""
+        return _Content(self, overwrite)
+
+    def write(self, content: bytes, overwrite: bool) -> None:
+        """Encrypt the content with a key of its own, and write it."""
+        data, self._key = _ags1.encrypt(content, self._key_length)
+        with writing(self._table, self.location), self._stored.create(overwrite) as stream:
+            stream.write(data)
+
+
+class _Content:
+    """The content of an encrypted file; not closed, nothing is written."""
+
+    def __init__(self, output: EncryptedOutput, overwrite: bool) -> None:
+        self._output, self._overwrite = output, overwrite
+        self._held = io.BytesIO()
+        self.write, self.tell = self._held.write, self._held.tell
+
+    def close(self) -> None:
+        self._output.write(self._held.getvalue(), self._overwrite)
+
+    def __enter__(self) -> _Content:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+
+
 @contextmanager
 def reading(file: ExpectedFile) -> Iterator[None]:
     """Name table and file in whatever a storage or a reader raises; what is typed stays as it is."""
@@ -286,11 +371,26 @@ def reading(file: ExpectedFile) -> Iterator[None]:
         raise file.unreadable(error) from error
 
 
+@contextmanager
+def writing(table: str, location: str) -> Iterator[None]:
+    """Name table and file in whatever a storage or a writer raises; what is typed stays as it is."""
+    try:
+        yield
+    except IcebergCryptoError:
+        raise
+    except Exception as error:
+        raise IcebergCryptoError(
+            f"Table {table}: {location} could not be written: {error}",
+            "Nothing was committed. Check the storage, and that this login may write there.",
+        ) from error
+
+
 def refuse_writing(table: str) -> NoReturn:
     """Raise the error of every change of an encrypted table."""
     raise NotSupportedError(
-        f"Table {table}: encrypted tables are only read in Python",
-        "Change it with Spark or Flink. Nothing was written: PyIceberg itself would write plaintext.",
+        f"Table {table}: this change of an encrypted table is not made in Python",
+        "Append, overwrite and delete rows, or update the schema; all else with Spark or Flink. Nothing was written: "
+        "PyIceberg itself would write plaintext.",
     )
 
 

@@ -8,6 +8,8 @@ import hashlib
 import hmac
 import os
 import re
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ CHECK_VALUE = "KEY_CHECK_VALUE"
 """The property of a KEK's entry by which its bytes are recognized."""
 LIFE_MS = 730 * 24 * 3_600_000
 """How long a KEK encrypts and signs: Iceberg's 730 days (NIST SP 800-57)."""
+DAY_MS = 24 * 3_600_000
 _CHECK_LABEL = b"io.icebergcrypto key check value v1"
 _CHECK_VERSION = "v1."
 _NONCE = 12
@@ -59,6 +62,15 @@ class EncryptedKey:
         """Whether a KEK may encrypt and sign at a time, in milliseconds since the epoch."""
         return self.made_at > at_ms - LIFE_MS
 
+    def json(self) -> dict[str, Any]:
+        """Return the entry as metadata has it."""
+        told = {
+            "key-id": self.key_id,
+            "encrypted-key-metadata": base64.b64encode(self.encrypted).decode(),
+            "encrypted-by-id": self.by,
+        }
+        return {**told, "properties": dict(self.properties)} if self.properties else told
+
 
 class TableKeys:
     """The keys of a table as its metadata has them."""
@@ -84,6 +96,7 @@ class TableKeys:
                 "Restore the metadata file from a backup or an object version.",
             ) from error
         self.entries = {one.key_id: one for one in entries}
+        self._lock = threading.Lock()
 
     @property
     def master_key_ids(self) -> set[str]:
@@ -163,6 +176,62 @@ class TableKeys:
             ) from None
         return KeyMetadata.decode(data, file)
 
+    def for_writing(self, master_key: str, length: int, max_age_days: int = 730) -> EncryptedKey:
+        """Return the KEK that encrypts and signs: the newest; or another one, if that is too old.
+
+        Args:
+            master_key: the table's.
+            length: of another KEK, in bytes.
+            max_age_days: from which age on another one is made.
+
+        Raises:
+            BadWrappedKeyError: the KMS does not return what it wrapped.
+            IcebergCryptoError: the KMS's own error.
+        """
+        with self._lock:
+            now = int(time.time() * 1000)
+            newest = max(
+                (one for one in self.entries.values() if one.by == master_key),
+                key=lambda one: one.made_at,
+                default=None,
+            )
+            if newest and newest.lives(now) and newest.made_at >= now - max_age_days * DAY_MS:
+                return newest
+            # a client whose clock was fast may have made the newest one
+            made = self._made(master_key, length, max(now, newest.made_at + 1 if newest else 0))
+            self.entries[made.key_id] = made
+            return made
+
+    def sealed(self, kek: EncryptedKey, key_metadata: KeyMetadata) -> str:
+        """Encrypt the key metadata of a new manifest list, and keep it for its commit.
+
+        Returns:
+            The id of its key.
+        """
+        key_id = _random_id()
+        sealed = seal(self.kek(kek), kek, key_metadata)
+        self.entries[key_id] = EncryptedKey(key_id, sealed, kek.key_id, {})
+        return key_id
+
+    def _made(self, master_key: str, length: int, made_at: int) -> EncryptedKey:
+        """Make a KEK; what was encrypted with one that the KMS does not return would be lost."""
+        key = os.urandom(length)
+        try:
+            wrapped = bytes(self._kms.wrap_key(key, master_key))
+            if forget := getattr(self._kms, "forget", None):
+                forget(wrapped, master_key)
+            returned = bytes(self._kms.unwrap_key(wrapped, master_key))
+        except IcebergCryptoError as error:
+            raise in_table(error, self.table) from error.__cause__
+        if not hmac.compare_digest(key, returned):
+            raise BadWrappedKeyError(
+                f"Table {self.table}: {self._kms} wrapped a new key with master key '{master_key}', and returned "
+                "another one when it was asked to unwrap it",
+                "Nothing was encrypted with it. Check the KMS: it must return what it was given.",
+            )
+        told = {TIMESTAMP: str(made_at), CHECK_VALUE: check_value(key)}
+        return EncryptedKey(_random_id(), wrapped, master_key, told)
+
     def _fits(self, entry: EncryptedKey, key: bytes) -> bool | None:
         """Whether bytes are those of a KEK; None if nothing tells."""
         if _problem(entry, key):
@@ -210,6 +279,10 @@ def _opened(kek: bytes, entry: EncryptedKey, sealed: EncryptedKey) -> bytes:
         )
     except ValueError:  # it is too short
         raise InvalidTag from None
+
+
+def _random_id() -> str:
+    return base64.b64encode(os.urandom(16)).decode()
 
 
 def _aad(kek: EncryptedKey) -> bytes:

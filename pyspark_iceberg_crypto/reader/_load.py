@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,26 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.kms import CachedKms, from_properties
 from pyspark_iceberg_crypto.reader import _ags1, _checks, _document, _pyiceberg
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
+from pyspark_iceberg_crypto.reader._commit import (
+    Committer,
+    Hadoop,
+    Rest,
+    Sql,
+    local,
+    refused_catalog,
+    refused_file,
+    refused_storage,
+)
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._hadoop import current_metadata
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
 from pyspark_iceberg_crypto.reader._keys import TableKeys, in_table
 from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
-from pyspark_iceberg_crypto.reader._pyiceberg import Pointer, TableMetadata
+from pyspark_iceberg_crypto.reader._pyiceberg import Found, Pointer, TableMetadata
 from pyspark_iceberg_crypto.reader._settings import Settings
 from pyspark_iceberg_crypto.reader._table import EncryptedTable, OpenedTable, PlaintextTable
 
+_METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
 _LOOK_AGAIN_S = (0.01, 0.02, 0.04, 0.08, 0.16)  # name and hash are two rows of Hive's database
 
 
@@ -43,6 +54,17 @@ def load(
     pickle_file_keys: bool = False,
 ) -> OpenedTable:
     """See `open_table`."""
+    return tables_of(catalog, identifier, kms, properties, pickle_file_keys).load()
+
+
+def tables_of(
+    catalog: Catalog | str | Path,
+    identifier: str | tuple[str, ...] | None,
+    kms: Any,
+    properties: dict[str, str],
+    pickle_file_keys: bool = False,
+) -> Tables:
+    """Make what loads a table; arguments as of `open_table`."""
     if isinstance(catalog, Catalog):
         if identifier is None:
             raise ConfigurationError(
@@ -52,8 +74,7 @@ def load(
         properties = of_catalog(catalog, properties)
     else:
         source = OfPath(str(catalog), identifier, properties)
-    settings = Settings.of(properties)
-    return Tables(source, kms_of(kms, properties), settings, pickle_file_keys).load()
+    return Tables(source, kms_of(kms, properties), Settings.of(properties), pickle_file_keys)
 
 
 def of_catalog(catalog: Catalog, properties: Mapping[str, str]) -> dict[str, str]:
@@ -83,15 +104,6 @@ def kms_of(kms: Any, properties: Mapping[str, str]) -> CachedKms | None:
     return from_properties(properties) if named else None
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a source has of a table; arguments as of `Pointer`."""
-
-    at: Pointer
-    name: str
-    stored: bytes | None = field(repr=False)
-
-
 class Source:
     """Where a table is loaded from, again with each refresh."""
 
@@ -104,6 +116,14 @@ class Source:
 
     def io(self, properties: Mapping[str, str], location: str) -> FileIO:
         """Make the FileIO of its files."""
+        raise NotImplementedError
+
+    def committer(self, table: str, settings: Settings) -> Committer:
+        """Return what commits changes.
+
+        Raises:
+            NotSupportedError: the table is only read.
+        """
         raise NotImplementedError
 
     def _read(self, name: str, location: str) -> bytes:
@@ -144,6 +164,14 @@ class OfCatalog(Source):
         """Make the FileIO of its files."""
         return _pyiceberg.file_io(self.catalog, properties, location)
 
+    def committer(self, table: str, settings: Settings) -> Committer:
+        """Return what commits changes."""
+        if self.trust is Trust.SERVER:
+            return Rest()
+        if not _pyiceberg.is_sql(self.catalog):
+            raise refused_catalog(table, self.catalog)
+        return Sql(_checks.authenticates(self.trust, settings))
+
 
 class OfPath(Source):
     """A table of a Hadoop warehouse, or one whose folder or metadata file is given."""
@@ -165,7 +193,7 @@ class OfPath(Source):
     def find(self) -> Found:
         """Find the table, and read its metadata file once."""
         location = self._path
-        if not re.search(r"\.metadata\.json(\.gz)?$", location):
+        if not _METADATA_FILE.search(location):
             location = current_metadata(self.io({}, location), location)
         at = Pointer(("path", self._name), location)
         return Found(at, self._name, self._read(self._name, location))
@@ -173,6 +201,14 @@ class OfPath(Source):
     def io(self, properties: Mapping[str, str], location: str) -> FileIO:
         """Make the FileIO of its files."""
         return _pyiceberg.file_io(None, {**self._properties, **properties}, location)
+
+    def committer(self, table: str, settings: Settings) -> Committer:
+        """Return what commits changes."""
+        if _METADATA_FILE.search(self._path):
+            raise refused_file(table)
+        if local(self._path) is None:
+            raise refused_storage(table, self._path)
+        return Hadoop(_checks.authenticates(self.trust, settings))
 
 
 class Tables:
@@ -189,6 +225,7 @@ class Tables:
         self.kms = kms
         self.settings = settings
         self.pickle_file_keys = pickle_file_keys
+        self._uncommitted: set[str] = set()
 
     def load(self) -> OpenedTable:
         """Load the table, and check its metadata; a hash of Hive that differs is looked at again."""
@@ -200,7 +237,15 @@ class Tables:
         return self._load()
 
     def _load(self) -> OpenedTable:
-        found = self.source.find()
+        return self.made(self.source.find())
+
+    def made(self, found: Found, has: tuple[FileIO, dict[str, str]] | None = None) -> OpenedTable:
+        """Make a table of what was found, and check its metadata.
+
+        Args:
+            found: its metadata.
+            has: its FileIO and configuration, where these are there.
+        """
         text = None if found.stored is None else _text(found)
         document = found.at.answer if text is None else _parsed(found, text)
         loaded = Loaded(
@@ -213,15 +258,20 @@ class Tables:
         if text is None and answered is not None:
             metadata, io = answered.metadata, answered.io
         else:
-            metadata = _metadata(found, text or b"")
-            io = self.source.io(metadata.properties, found.at.location)
-        config = answered.config if answered else {}
+            metadata = _metadata(found, text or json.dumps(document).encode())
+            io = has[0] if has else self.source.io(metadata.properties, found.at.location)
+        config = answered.config if answered else has[1] if has else {}
         kind: type[OpenedTable] = PlaintextTable
         if loaded.key_id is not None:
             kind = EncryptedTable
             metadata = _pyiceberg.with_snapshots(metadata, loaded.document, EncryptedSnapshot)
             io = EncryptedFileIO(
-                io, found.name, keys, self.settings, pickle_file_keys=self.pickle_file_keys
+                io,
+                found.name,
+                keys,
+                self.settings,
+                pickle_file_keys=self.pickle_file_keys,
+                uncommitted=self._uncommitted,
             )
         return kind(
             found.at.identifier,

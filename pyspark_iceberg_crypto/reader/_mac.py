@@ -6,11 +6,14 @@ import hashlib
 import hmac
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark_iceberg_crypto.reader import _keys
 
 PROPERTY = "encryption.metadata-mac"
+METADATA_PATH = "write.metadata.path"
 _LABEL = b"io.icebergcrypto table metadata authentication v3"
 _SYNTAX = re.compile(r"v3\.hmac-sha256\.([0-9]{1,9})\.([0-9a-f]{64})\.(.+)", re.DOTALL)
 _MEMBER = re.compile(rb'"encryption\.metadata-mac":"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -119,6 +122,27 @@ def _digits(text: bytes, version: int) -> int | None:
 def key(kek: bytes, table_uuid: str) -> bytes:
     """Derive the key of a table's MACs from a KEK."""
     return _keys.derived(kek, _LABEL, table_uuid, 256)
+
+
+def folder(document: Mapping[str, Any]) -> str:
+    """Return the folder of an authenticated table's metadata files, where the catalog keeps a pointer.
+
+    It is in the property `write.metadata.path`, and below the folder that a user set there.
+    """
+    root = f"{document['location']}/metadata"
+    path = document["properties"].get(METADATA_PATH)
+    marked = _MARKED.fullmatch(path or "")
+    if path and marked is None:
+        root = path.rstrip("/")
+    elif marked and marked[2] == document["table-uuid"]:
+        root = marked[1]
+    return f"{root}/authenticated-{document['table-uuid']}"
+
+
+def folder_of_manifests(path: str) -> str:
+    """Return where manifests are, for a value of `write.metadata.path`."""
+    marked = _MARKED.fullmatch(path)
+    return marked[1] if marked else path
 
 
 def table_of_folder(location: str) -> str | None:

@@ -1,4 +1,4 @@
-"""`open_table`, where a user starts; and which engines can open a table."""
+"""`open_table` and `create_table`, where a user starts; and which engines can open a table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyiceberg.catalog import Catalog
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Table
+    from pyiceberg.table.sorting import SortOrder
 
     from pyspark_iceberg_crypto.kms import KeyManagementClient
     from pyspark_iceberg_crypto.reports._readers import ReadersReport
@@ -28,11 +32,12 @@ def open_table(
     properties: Mapping[str, str] | None = None,
     pickle_file_keys: bool = False,
 ) -> Table:
-    """Open an Iceberg table, encrypted or not, for reading.
+    """Open an Iceberg table, encrypted or not.
 
     What it returns is a `Table` of PyIceberg: `scan`, `refresh`, `inspect`, time travel, branches and incremental scans
     are PyIceberg's own. Before anything is read, the table's metadata is checked as far as the kind of its catalog
-    allows; each file is decrypted and authenticated as it is read. Writing is refused.
+    allows; each file is decrypted and authenticated as it is read. `append`, `overwrite`, `delete` and `update_schema`
+    write encrypted files; other changes of an encrypted table are refused.
 
     Args:
         catalog: a catalog of PyIceberg (REST, SQL, Hive, Glue); or a path: of a Hadoop warehouse, with an
@@ -58,6 +63,54 @@ def open_table(
     from pyspark_iceberg_crypto.reader import _load
 
     return _load.load(catalog, identifier, kms, dict(properties or {}), pickle_file_keys)
+
+
+def create_table(
+    catalog: Catalog | str | Path,
+    identifier: str | tuple[str, ...],
+    schema: Schema | pa.Schema,
+    *,
+    key_id: str,
+    kms: KeyManagementClient | None = None,
+    properties: Mapping[str, str] | None = None,
+    location: str | None = None,
+    partition_spec: PartitionSpec | None = None,
+    sort_order: SortOrder | None = None,
+    table_properties: Mapping[str, str] | None = None,
+) -> Table:
+    """Create an encrypted table, of format version 3.
+
+    The KMS wraps a first KEK, so a master key that cannot be used is found out before anything is written.
+
+    Args:
+        catalog: a SQL or REST catalog of PyIceberg, or the path of a Hadoop warehouse in a local file system.
+        identifier: the table's name, such as ``db.t``.
+        schema: its columns, of PyIceberg or Arrow.
+        key_id: the id of its master key in the KMS.
+        kms: as of `open_table`.
+        properties: of the catalog, as of `open_table`.
+        location: where its files are; left out, where the catalog puts them. Not for a Hadoop warehouse.
+        partition_spec: its partitions; left out, it has none.
+        sort_order: its sort order, which Spark's writers follow.
+        table_properties: others of its properties, such as `encryption.data-key-length`.
+
+    Returns:
+        The table, as `open_table` does.
+
+    Raises:
+        pyiceberg.exceptions.TableAlreadyExistsError: there is a table of this name.
+        ConfigurationError: PyIceberg is missing or of another version; a property or an argument is wrong.
+        AccessDeniedError: the catalog does not allow the master key; or the KMS refuses.
+        NotSupportedError: tables of this catalog, or with these properties, are not written without Spark.
+        IcebergCryptoError: any other error; it names the table, or the key id.
+    """
+    _require_pyiceberg()
+    from pyspark_iceberg_crypto.reader import _create
+
+    new = _create.New(
+        key_id, schema, location, partition_spec, sort_order, dict(table_properties or {})
+    )
+    return _create.create(catalog, identifier, new, kms, dict(properties or {}))
 
 
 def table_readers(

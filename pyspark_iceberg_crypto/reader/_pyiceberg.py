@@ -1,76 +1,134 @@
 """The private parts of PyIceberg that this package uses: names, methods of its catalogs, and of its scans.
 
-One method of `Table` is beside it, in `_table`. `tests/unit/test_reader_seams.py` names what moved. What its models
-drop (`encryption-keys`, a snapshot's `key-id`) is read from the same bytes that they are made of; no class of PyIceberg
-is changed.
+One method of `Table` is beside it, in `_table`; and writers are made of PyIceberg's, in `_manifests` and `_write`.
+`tests/unit/test_reader_seams.py` names what moved. What its models drop (`encryption-keys`, a snapshot's `key-id`) is
+read from the same bytes that they are made of; no class of PyIceberg is changed.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
 from typing import Any
 
 from pyarrow.fs import FileSelector
-from pyiceberg.avro.file import AvroFile
+from pyiceberg.avro.file import AvroFile, AvroOutputFile
 from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO, InputFile, load_file_io
 from pyiceberg.io.pyarrow import (
     ArrowScan,
+    ParquetFormatModel,
+    ParquetFormatWriter,
+    _check_pyarrow_schema_compatible,
     _combine_positional_deletes,
+    _determine_partitions,
+    _expression_to_complementary_pyarrow,
     _get_column_projection_values,
     _to_requested_schema,
+    bin_pack_arrow_table,
+    bin_pack_record_batches,
 )
 from pyiceberg.manifest import DATA_FILE_TYPE as _DATA_FILE_TYPE
 from pyiceberg.manifest import (
-    DEFAULT_READ_VERSION,
     MANIFEST_ENTRY_SCHEMAS,
+    MANIFEST_LIST_FILE_SCHEMAS,
     MANIFEST_LIST_FILE_STRUCTS,
     DataFile,
     DataFileContent,
     FileFormat,
+    ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
+    ManifestListWriterV2,
+    ManifestWriterV2,
+    PartitionFieldSummary,
     _inherit_from_manifest,
-    read_manifest_list,
 )
-from pyiceberg.table import DataScan, IncrementalAppendScan, ManifestGroupPlanner, Table
+from pyiceberg.table import (
+    DataScan,
+    IncrementalAppendScan,
+    ManifestGroupPlanner,
+    Table,
+    Transaction,
+    WriteTask,
+    _parse_row_filter,
+)
 from pyiceberg.table.delete_file_index import DeleteFileIndex
-from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, new_table_metadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update.snapshot import (
+    UpdateSnapshot,
+    _DeleteFiles,
+    _FastAppendFiles,
+    _MergeAppendFiles,
+    _OverwriteFiles,
+    _SnapshotProducer,
+)
 
 from pyspark_iceberg_crypto.reader._checks import Trust
 
 __all__ = [
-    "DEFAULT_READ_VERSION",
     "KEY_OF_FILE",
     "KEY_OF_MANIFEST",
+    "MANIFEST_LIST_SCHEMA",
+    "ROW_ID_OF_FILE",
+    "ROW_ID_OF_MANIFEST",
     "VECTOR_OF_FILE",
+    "ArrowScan",
+    "AvroOutputFile",
     "DataFile",
     "DeleteFileIndex",
+    "DeleteFiles",
+    "FastAppendFiles",
+    "Found",
     "IncrementalAppendScan",
     "LocalScan",
     "ManifestFile",
+    "ManifestGroupPlanner",
+    "ManifestListWriterV2",
+    "ManifestWriterV2",
+    "MergeAppendFiles",
+    "OverwriteFiles",
+    "ParquetFormatModel",
+    "ParquetFormatWriter",
     "Pointer",
     "Snapshot",
+    "SnapshotProducer",
     "Table",
     "TableMetadata",
     "TaskPlanner",
     "TaskReader",
+    "Transaction",
+    "UpdateSnapshot",
+    "WriteTask",
+    "bin_pack_arrow_table",
+    "bin_pack_record_batches",
+    "check_compatible",
     "combine_positions",
+    "complementary",
+    "default_location",
     "entries",
     "file_io",
+    "is_sql",
     "missing_values",
     "names_in",
+    "new_metadata",
+    "parse_row_filter",
+    "partitions",
     "pointer",
+    "post_commit",
     "read_manifest_list",
+    "register",
     "requested",
+    "staged",
+    "swap_pointer",
     "table_metadata",
     "trust",
     "with_snapshots",
@@ -78,20 +136,34 @@ __all__ = [
 
 VERSION = metadata.version("pyiceberg")
 
-_READ_VERSION = 3  # PyIceberg's own reads leave out where a deletion vector is
+_READ_VERSION = 3  # PyIceberg's own reads leave out where a deletion vector is, and row ids
 _FIELDS = [one.field_id for one in _DATA_FILE_TYPE[_READ_VERSION].fields]
 KEY_OF_FILE = _FIELDS.index(131)
 """Where a data file's record has its key metadata."""
 VECTOR_OF_FILE = [_FIELDS.index(one) for one in (143, 144, 145)]
 """Where a delete file's record has the data file that its deletion vector is for, and the blob's offset and length."""
-KEY_OF_MANIFEST = [
-    one.field_id for one in MANIFEST_LIST_FILE_STRUCTS[DEFAULT_READ_VERSION].fields
-].index(519)
-"""The same of a manifest's."""
+ROW_ID_OF_FILE = _FIELDS.index(142)
+"""Where a data file's record has the id of its first row."""
+_FIELDS_OF_LISTS = [one.field_id for one in MANIFEST_LIST_FILE_STRUCTS[_READ_VERSION].fields]
+KEY_OF_MANIFEST = _FIELDS_OF_LISTS.index(519)
+"""Where a manifest's record has its key metadata."""
+ROW_ID_OF_MANIFEST = _FIELDS_OF_LISTS.index(520)
+"""Where it has the id of its first row."""
+MANIFEST_LIST_SCHEMA = MANIFEST_LIST_FILE_SCHEMAS[_READ_VERSION]
+
+DeleteFiles = _DeleteFiles
+FastAppendFiles = _FastAppendFiles
+MergeAppendFiles = _MergeAppendFiles
+OverwriteFiles = _OverwriteFiles
+SnapshotProducer = _SnapshotProducer
 
 combine_positions = _combine_positional_deletes
 missing_values = _get_column_projection_values
 requested = _to_requested_schema
+check_compatible = _check_pyarrow_schema_compatible
+complementary = _expression_to_complementary_pyarrow
+parse_row_filter = _parse_row_filter
+partitions = _determine_partitions
 
 # What each of PyIceberg's catalogs makes a table of, once it knows where the metadata is.
 _CONVERSIONS = (
@@ -126,10 +198,30 @@ class Pointer:
     table: Table | None = None
 
 
+@dataclass(frozen=True)
+class Found:
+    """What a source has of a table.
+
+    Attributes:
+        at: what its catalog knows.
+        name: its full name.
+        stored: the bytes of its metadata file; None if a REST server's answer is what counts.
+    """
+
+    at: Pointer
+    name: str
+    stored: bytes | None = field(repr=False)
+
+
 def trust(catalog: Catalog) -> Trust:
     """Return what vouches for the metadata of a catalog's tables."""
     names = [one.__name__ for one in type(catalog).__mro__]
     return next((_TRUST[name] for name in names if name in _TRUST), Trust.NOTHING)
+
+
+def is_sql(catalog: Catalog) -> bool:
+    """Whether a catalog is a SQL database."""
+    return "SqlCatalog" in [one.__name__ for one in type(catalog).__mro__]
 
 
 def pointer(catalog: Catalog, identifier: str | tuple[str, ...]) -> Pointer:
@@ -201,19 +293,38 @@ def table_metadata(document: bytes) -> TableMetadata:
     return TableMetadataUtil.parse_raw(document.decode("utf-8-sig"))
 
 
+def read_manifest_list(file: InputFile) -> Iterator[ManifestFile]:
+    """Read a manifest list, with the fields of format version 3."""
+    with AvroFile[ManifestFile](
+        file,
+        MANIFEST_LIST_SCHEMA,
+        read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+        read_enums={517: ManifestContent},
+    ) as read:
+        yield from read
+
+
 def entries(manifest: ManifestFile, file: InputFile, discard_deleted: bool) -> list[ManifestEntry]:
-    """Read a manifest, with the fields of format version 3."""
+    """Read a manifest, with the fields of format version 3 and the row ids that data files inherit."""
+    next_row_id: int | None = manifest[ROW_ID_OF_MANIFEST]
+    found = []
     with AvroFile[ManifestEntry](
         file,
         MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
         read_types={-1: ManifestEntry, 2: DataFile},
         read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
     ) as read:
-        return [
-            _inherit_from_manifest(entry, manifest)
-            for entry in read
-            if not discard_deleted or entry.status != ManifestEntryStatus.DELETED
-        ]
+        for entry in read:
+            deleted = entry.status == ManifestEntryStatus.DELETED
+            data_file = entry.data_file
+            if next_row_id is None:
+                data_file[ROW_ID_OF_FILE] = None
+            elif data_file[ROW_ID_OF_FILE] is None and not deleted:
+                data_file[ROW_ID_OF_FILE] = next_row_id
+                next_row_id += data_file.record_count
+            if not (deleted and discard_deleted):
+                found.append(_inherit_from_manifest(entry, manifest))
+    return found
 
 
 def with_snapshots(
@@ -284,3 +395,92 @@ class TaskReader(ArrowScan):
         """Whether nanoseconds become microseconds: before format 3 there is no type for them."""
         told = self._downcast_ns_timestamp_to_us
         return self.table_metadata.format_version <= 2 if told is None else told
+
+
+def new_metadata(
+    schema: Any, spec: Any, order: Any, location: str, properties: Mapping[str, str]
+) -> dict[str, Any]:
+    """Make the document of a new table of format version 3."""
+    converted = Catalog._convert_schema_if_needed(schema, 3)
+    made = new_table_metadata(
+        converted, spec, order, location, {**properties, "format-version": "3"}
+    )
+    document: dict[str, Any] = made.model_dump(mode="json", exclude_none=True)
+    return document
+
+
+def default_location(catalog: Any, identifier: tuple[str, ...]) -> str:
+    """Return where a catalog puts a new table."""
+    namespace, name = Catalog.namespace_to_string(identifier[:-1]), identifier[-1]
+    return str(catalog._resolve_table_location(None, namespace, name))
+
+
+def register(catalog: Catalog, identifier: tuple[str, ...], location: str) -> None:
+    """Give a SQL catalog a new table; raises `TableAlreadyExistsError` where it has one of this name."""
+    asked: Any = copy.copy(catalog)
+    asked._convert_orm_to_iceberg = _unread
+    asked.register_table(identifier, location)
+
+
+def swap_pointer(catalog: Any, identifier: tuple[str, ...], old: str, new: str) -> None:
+    """Have a SQL catalog point to another metadata file, if it still points to the old one.
+
+    Raises:
+        CommitFailedException: it does not, or it cannot: nothing was changed.
+        CommitStateUnknownException: it does not say whether it was changed.
+    """
+    from pyiceberg.catalog.sql import IcebergTables
+    from sqlalchemy import update
+    from sqlalchemy.exc import SQLAlchemyError
+
+    name = ".".join(identifier)
+    swap = (
+        update(IcebergTables)
+        .where(
+            IcebergTables.catalog_name == catalog.name,
+            IcebergTables.table_namespace == Catalog.namespace_to_string(identifier[:-1]),
+            IcebergTables.table_name == identifier[-1],
+            IcebergTables.metadata_location == old,
+        )
+        .values(metadata_location=new, previous_metadata_location=old)
+    )
+    with catalog.engine.connect() as connection:
+        try:
+            swapped = connection.execute(swap).rowcount
+        except SQLAlchemyError as error:
+            raise CommitFailedException(f"Table {name} could not be committed: {error}") from error
+        if swapped != 1:
+            raise CommitFailedException(f"Table {name} has been updated by another process")
+        try:
+            connection.commit()
+        except Exception as error:
+            raise CommitStateUnknownException(str(error)) from error
+
+
+def staged(catalog: Any, *given: Any, **properties: Any) -> tuple[Table, list[dict[str, Any]]]:
+    """Have a REST server stage a new table; returns it, and the changes that create it."""
+    transaction = catalog.create_table_transaction(*given, **properties)
+    updates = [json.loads(one.model_dump_json()) for one in transaction._updates]
+    return transaction._table, updates
+
+
+def post_commit(table: Table, changes: Sequence[Any], requirements: Sequence[Any]) -> str:
+    """Send changes to a REST server as they are, with what PyIceberg's models drop; returns its answer.
+
+    Raises:
+        CommitFailedException: a requirement is not met: nothing was changed.
+        CommitStateUnknownException: the server does not say whether it was changed.
+    """
+    asked: Any = copy.copy(table.catalog)
+    asked._session = session = copy.copy(asked._session)
+    stock, answers = session.post, []
+
+    def post(url: str, data: bytes, **options: Any) -> Any:
+        body = {**json.loads(data), "updates": changes}
+        answer = stock(url, data=json.dumps(body).encode(), **options)
+        answers.append(answer.text)
+        return answer
+
+    session.post = post
+    asked.commit_table(table, tuple(requirements), ())
+    return str(answers[-1])

@@ -14,19 +14,20 @@ METADATA_AUTHENTICATION = "encryption.metadata-authentication"
 PLAINTEXT_TABLES = "encryption.plaintext-tables"
 PLAINTEXT_FILES = "encryption.plaintext-files"
 FILES_WITHOUT_LENGTH = "encryption.files-without-length"
+KEK_MAX_AGE_DAYS = "encryption.kek.max-age-days"
+MANAGER = "encryption.manager-impl"
 _KNOWN = {
     *(ALLOWED_KEY_IDS, METADATA_AUTHENTICATION, PLAINTEXT_TABLES, PLAINTEXT_FILES),
-    FILES_WITHOUT_LENGTH,
-    # what does not concern reading without Spark
-    *("encryption.required", "encryption.statistics", "encryption.manager-impl"),
+    *(FILES_WITHOUT_LENGTH, KEK_MAX_AGE_DAYS, MANAGER),
+    # what does not concern tables without Spark
+    *("encryption.required", "encryption.statistics", "encryption.value-key-table"),
     *("encryption.catalog-type", "encryption.catalog-impl", "encryption.expose-key-metadata"),
-    *("encryption.kek.max-age-days", "encryption.value-key-table"),
 }
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How tables of a catalog are read.
+    """How tables of a catalog are read and written.
 
     Attributes:
         allowed_key_ids: which master keys tables may name.
@@ -34,6 +35,8 @@ class Settings:
         plaintext_tables: whether tables without a key id are read.
         plaintext_files: whether files without a key are read in encrypted tables.
         files_without_length: whether encrypted files are read whose length nothing gives that is authenticated.
+        kek_max_age_days: how old the KEK is, in days, when a commit makes another one.
+        manager: a class of the JVM that encrypts files in some way of its own; None: as Iceberg does.
     """
 
     allowed_key_ids: AllowedKeyIds
@@ -41,6 +44,8 @@ class Settings:
     plaintext_tables: bool
     plaintext_files: bool
     files_without_length: bool
+    kek_max_age_days: int = 730
+    manager: str | None = None
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Settings:
@@ -58,6 +63,8 @@ class Settings:
             _choice(properties, PLAINTEXT_TABLES, "allow", "refuse") == "allow",
             _choice(properties, PLAINTEXT_FILES, "refuse", "allow") == "allow",
             _choice(properties, FILES_WITHOUT_LENGTH, "refuse", "accept") == "accept",
+            _days(properties),
+            properties.get(MANAGER),
         )
 
 
@@ -91,3 +98,13 @@ def _choice(properties: Mapping[str, str], name: str, default: str, *others: str
             f"Property {name} is '{properties[name]}'", f"Use {first} (the default) or {last}."
         )
     return value
+
+
+def _days(properties: Mapping[str, str]) -> int:
+    value = properties.get(KEK_MAX_AGE_DAYS, "730").strip()
+    if not (value.isascii() and value.isdigit() and 1 <= int(value) <= 730):
+        raise ConfigurationError(
+            f"Property {KEK_MAX_AGE_DAYS} is '{properties[KEK_MAX_AGE_DAYS]}'",
+            "Use a number from 1 to 730 (the default).",
+        )
+    return int(value)

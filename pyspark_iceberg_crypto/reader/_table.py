@@ -1,4 +1,4 @@
-"""An encrypted table as PyIceberg's `Table`: its scans read what is encrypted, and what would write is refused."""
+"""An encrypted table as PyIceberg's `Table`: it reads and writes encrypted files, and refuses the rest."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import ALWAYS_TRUE, FileScanTask
+from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from pyspark_iceberg_crypto.errors import NotSupportedError
+from pyspark_iceberg_crypto.reader import _commit, _mac, _write
 from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
 from pyspark_iceberg_crypto.reader._plan import Planner, know
 from pyspark_iceberg_crypto.reader._pyiceberg import (
+    Found,
     IncrementalAppendScan,
     LocalScan,
     Table,
@@ -30,13 +33,15 @@ if TYPE_CHECKING:
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
     from pyspark_iceberg_crypto.reader._checks import Loaded
+    from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
+    from pyspark_iceberg_crypto.reader._keys import EncryptedKey, TableKeys
     from pyspark_iceberg_crypto.reader._load import Tables
+    from pyspark_iceberg_crypto.reader._pyiceberg import Pointer
 
 _LINEAGE = {"_row_id", "_last_updated_sequence_number"}
 _WRITES = (
-    *("transaction", "append", "overwrite", "dynamic_partition_overwrite", "delete", "upsert"),
-    *("add_files", "update_schema", "update_spec", "update_sort_order", "update_statistics"),
-    *("manage_snapshots", "_do_commit"),
+    *("dynamic_partition_overwrite", "upsert", "add_files", "update_spec", "update_sort_order"),
+    *("update_statistics", "manage_snapshots"),
 )
 _OF_OTHER_READERS = ("to_daft", "to_bodo", "__datafusion_table_provider__")
 
@@ -75,10 +80,13 @@ class OpenedTable(Table):
                 f"Table {self.loaded.table} was dropped since it was opened, and there is another one of its name",
                 "Open it again.",
             )
+        self._become(fresh)
+        return self
+
+    def _become(self, fresh: OpenedTable) -> None:
         # the keys first: a scan in another thread may have the older metadata with them, and not the other way round
         self.io, self.config, self.loaded = fresh.io, fresh.config, fresh.loaded
         self.metadata, self.metadata_location = fresh.metadata, fresh.metadata_location
-        return self
 
     def _again(self) -> OpenedTable:
         """Load it again, and refuse what is not the same kind of table any more."""
@@ -114,6 +122,59 @@ class PlaintextTable(OpenedTable):
 
 class EncryptedTable(OpenedTable):
     """An encrypted table, whose `io` is the `EncryptedFileIO` that decrypts."""
+
+    io: EncryptedFileIO
+
+    @property
+    def keys(self) -> TableKeys:
+        """The table's keys."""
+        return self.io.keys
+
+    @property
+    def stored(self) -> FileIO:
+        """How its files are read and written as they are stored."""
+        return self.io.stored
+
+    def transaction(self) -> Transaction:
+        """Begin a transaction; what is wrong with writing this table is found out before anything is written."""
+        self._committer()
+        return _write.EncryptedTransaction(self)
+
+    def writing_kek(self) -> EncryptedKey:
+        """Return the KEK of a commit; see `TableKeys.for_writing`."""
+        return _write.writing_kek(self)
+
+    def location_provider(self) -> LocationProvider:
+        """Say where files are written: manifests are not in the folder of authenticated metadata."""
+        properties = dict(self.metadata.properties)
+        if path := properties.get(_mac.METADATA_PATH):
+            properties[_mac.METADATA_PATH] = _mac.folder_of_manifests(path)
+        return load_location_provider(self.metadata.location, properties)
+
+    def refuse_others(self, updates: tuple[TableUpdate, ...]) -> None:
+        """Refuse updates that are not committed here."""
+        _commit.refuse_others(self.loaded.table, updates)
+
+    def loaded_again(self, at: Pointer, stored: bytes | None) -> OpenedTable:
+        """Make the table of other metadata, after the same checks, without reading it."""
+        return self._tables.made(
+            Found(at, self.loaded.table, stored), (self.stored, dict(self.config))
+        )
+
+    def _committer(self) -> _commit.Committer:
+        _write.check_writable(self, self.io.settings)
+        committer = self._tables.source.committer(self.loaded.table, self.io.settings)
+        committer.check(self)
+        return committer
+
+    def _do_commit(
+        self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
+    ) -> None:
+        with _commit.nothing_committed():
+            committer = self._committer()
+            changes = _commit.changes_of(self, updates, self.keys)
+            finish = committer.prepare(self, changes, requirements)
+        self._become(finish())
 
     def _is_another(self) -> NotSupportedError:
         return NotSupportedError(

@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+
+def _changed(document: dict[str, Any], change: dict[str, Any]) -> None:
+    """Make a change, as the REST specification names them."""
+    lists = {
+        "add-schema": ("schemas", "schema"),
+        "add-spec": ("partition-specs", "spec"),
+        "add-sort-order": ("sort-orders", "sort-order"),
+        "add-encryption-key": ("encryption-keys", "encryption-key"),
+        "add-snapshot": ("snapshots", "snapshot"),
+    }
+    action = change["action"]
+    if action in lists:
+        into, what = lists[action]
+        document[into].append(change[what])
+    if action == "assign-uuid":
+        document["table-uuid"] = change["uuid"]
+    elif action == "upgrade-format-version":
+        document["format-version"] = change["format-version"]
+    elif action == "set-location":
+        document["location"] = change["location"]
+    elif action == "set-properties":
+        document["properties"] |= change["updates"]
+    elif action == "add-schema":
+        document["last-column-id"] = max(one["id"] for one in change["schema"]["fields"])
+    elif action == "add-snapshot":
+        document["last-sequence-number"] = change["snapshot"]["sequence-number"]
+        document["next-row-id"] += change["snapshot"]["added-rows"]
+    elif action == "set-current-schema":
+        document["current-schema-id"] = document["schemas"][-1]["schema-id"]
+    elif action == "set-snapshot-ref":
+        told = {"snapshot-id": change["snapshot-id"], "type": change["type"]}
+        document["refs"][change["ref-name"]] = told
+        document["current-snapshot-id"] = document["refs"]["main"]["snapshot-id"]
 
 
 class RestCatalogDouble:
@@ -16,6 +53,8 @@ class RestCatalogDouble:
     Attributes:
         tables: its tables, by namespace and name: where the metadata file is, and the metadata.
         asked: the paths that were asked for.
+        kept: what of a new table's or a commit's changes it keeps.
+        after: what it answers, with this status, after it made a change; 200 is the truth.
     """
 
     def __init__(self) -> None:
@@ -23,6 +62,8 @@ class RestCatalogDouble:
         self.endpoints: list[str] = []
         self.asked: list[str] = []
         self.uri = ""
+        self.kept: Callable[[dict[str, Any]], bool] = lambda change: True
+        self.after = 200
 
     @contextmanager
     def running(self) -> Iterator[RestCatalogDouble]:
@@ -33,7 +74,9 @@ class RestCatalogDouble:
             def do_GET(self) -> None:
                 path = self.path.partition("?")[0]
                 double.asked.append(path)
-                status, answer = double.answer(path)
+                self.say(*double.answer(path))
+
+            def say(self, status: int, answer: dict[str, Any]) -> None:
                 data = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -43,7 +86,9 @@ class RestCatalogDouble:
 
             def do_POST(self) -> None:
                 double.asked.append(self.path)
-                self.send_error(500)
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status, answer = double.changed(self.path, body)
+                self.say(*((status, answer) if status != 200 else (double.after, answer)))
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -58,6 +103,54 @@ class RestCatalogDouble:
             server.shutdown()
             thread.join()
             server.server_close()
+
+    def changed(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        _, _, rest = path.partition("/v1/namespaces/")
+        namespace, _, table = rest.partition("/tables")
+        name = f"{namespace}.{table.strip('/') or body['name']}"
+        if not table:
+            return 200, {"metadata": self._staged(body), "config": {}}
+        _, document = self.tables.get(name, ("", None))
+        for one in body["requirements"]:
+            has = (document or {}).get("refs", {}).get(one.get("ref"), {}).get("snapshot-id")
+            if (one["type"] == "assert-create" and document) or (
+                one["type"] == "assert-ref-snapshot-id" and has != one["snapshot-id"]
+            ):
+                error = {"message": "not met", "type": "CommitFailedException", "code": 409}
+                return 409, {"error": error}
+        document = copy.deepcopy(document) if document else self._staged({})
+        for change in filter(self.kept, body["updates"]):
+            _changed(document, change)
+        location = f"{document['location']}/metadata/{len(self.asked):05d}-double.metadata.json"
+        Path(location.removeprefix("file://")).parent.mkdir(parents=True, exist_ok=True)
+        Path(location.removeprefix("file://")).write_text(json.dumps(document))
+        self.tables[name] = (location, document)
+        return 200, {"metadata-location": location, "metadata": document}
+
+    @staticmethod
+    def _staged(body: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "format-version": int(body.get("properties", {}).get("format-version", 1)),
+            "table-uuid": str(uuid.uuid4()),
+            "location": body.get("location"),
+            "last-sequence-number": 0,
+            "last-updated-ms": 0,
+            "last-column-id": len(body.get("schema", {}).get("fields", [])),
+            "current-schema-id": 0,
+            "schemas": [body["schema"]] if "schema" in body else [],
+            "default-spec-id": 0,
+            "partition-specs": [body["partition-spec"]] if "schema" in body else [],
+            "last-partition-id": 999,
+            "default-sort-order-id": 0,
+            "sort-orders": [body["write-order"]] if "schema" in body else [],
+            "properties": {
+                k: v for k, v in body.get("properties", {}).items() if k != "format-version"
+            },
+            "next-row-id": 0,
+            "encryption-keys": [],
+            "refs": {},
+            "snapshots": [],
+        }
 
     def answer(self, path: str) -> tuple[int, dict[str, Any]]:
         if path == "/v1/config":

@@ -1,0 +1,474 @@
+"""Commits of an encrypted table: PyIceberg's updates, with the keys and members that its models drop, and the MAC.
+
+A change is JSON as of Iceberg's REST specification. A REST server gets the changes; where a catalog keeps a pointer,
+they are applied to the document of the metadata file, of which all else stays as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import os
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlparse
+
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitFailedException,
+    CommitStateUnknownException,
+    ForbiddenError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnauthorizedError,
+    ValidationException,
+)
+from pyiceberg.io import FileIO
+from pyiceberg.schema import Schema
+from pyiceberg.table.update import AddSnapshotUpdate
+
+from pyspark_iceberg_crypto.errors import NotSupportedError
+from pyspark_iceberg_crypto.reader import _mac, _pyiceberg
+from pyspark_iceberg_crypto.reader._hadoop import current_metadata
+from pyspark_iceberg_crypto.reader._io import refuse_writing, writing
+from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
+from pyspark_iceberg_crypto.reader._pyiceberg import Pointer
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+    from pyspark_iceberg_crypto.reader._keys import EncryptedKey, TableKeys
+    from pyspark_iceberg_crypto.reader._table import EncryptedTable, OpenedTable
+
+_ALLOWED = ("add-snapshot", "set-snapshot-ref", "add-schema", "set-current-schema")
+_CERTAIN = "_nothing_committed"
+_NOT_COMMITTED = (
+    *(CommitFailedException, NoSuchTableError),
+    *(BadRequestError, ForbiddenError, UnauthorizedError),
+)
+_NAME_MAPPING = "schema.name-mapping.default"
+_UNKNOWN = (
+    "Nothing was deleted: the table may have the files that were written. Open it again: if its newest snapshot "
+    "is not of this change, make the change again."
+)
+_ORDER = (  # in which Iceberg's Java writes what a table has from the beginning
+    *("format-version", "table-uuid", "location", "last-sequence-number", "last-updated-ms"),
+    *("last-column-id", "current-schema-id", "schemas", "default-spec-id", "partition-specs"),
+    *("last-partition-id", "default-sort-order-id", "sort-orders", "properties"),
+    *("current-snapshot-id", "next-row-id", "encryption-keys", "refs", "snapshots", "statistics"),
+    *("partition-statistics", "snapshot-log", "metadata-log"),
+)
+
+
+@contextmanager
+def nothing_committed() -> Iterator[None]:
+    """Mark errors as ones that mean that nothing was committed."""
+    try:
+        yield
+    except Exception as error:
+        error.__dict__[_CERTAIN] = True
+        raise
+
+
+def is_certain(error: Exception) -> bool:
+    """Whether an error means that nothing was committed, so that the files of the change may be deleted."""
+    return isinstance(error, (CommitFailedException, ValidationException)) or _CERTAIN in vars(
+        error
+    )
+
+
+def refuse_others(table: str, updates: Sequence[Any]) -> None:
+    """Refuse updates other than snapshots, their branches, and schemas."""
+    for update in updates:
+        is_mapping = update.action == "set-properties" and update.updates.keys() == {_NAME_MAPPING}
+        if update.action not in _ALLOWED and not is_mapping:
+            refuse_writing(table)
+
+
+def changes_of(table: EncryptedTable, updates: Sequence[Any], keys: TableKeys) -> list[Any]:
+    """Return updates as changes, with the keys that are new in them."""
+    refuse_others(table.loaded.table, updates)
+    known = {one["key-id"] for one in table.loaded.document.get("encryption-keys") or []}
+    changes: list[Any] = []
+    for update in updates:
+        change = json.loads(update.model_dump_json())
+        if isinstance(update, AddSnapshotUpdate):
+            snapshot = update.snapshot
+            if not isinstance(snapshot, EncryptedSnapshot) or snapshot.key_id not in keys.entries:
+                refuse_writing(table.loaded.table)
+            change["snapshot"] = json.loads(snapshot.model_dump_json())
+            entry = keys.entries[snapshot.key_id]
+            for one in (keys.entries[entry.by or ""], entry):
+                if one.key_id not in known:
+                    changes.append(added_key(one))
+                    known.add(one.key_id)
+        elif change["action"] == "set-snapshot-ref":
+            before = (table.loaded.document.get("refs") or {}).get(change["ref-name"], {})
+            change = {**before, **change}  # how long it is kept
+        changes.append(change)
+    return changes
+
+
+def added_key(key: EncryptedKey) -> dict[str, Any]:
+    """Return the change that adds a key."""
+    return {"action": "add-encryption-key", "encryption-key": key.json()}
+
+
+def apply(document: dict[str, Any], changes: Sequence[Any]) -> None:
+    """Apply changes to the document of a metadata file."""
+    document["last-updated-ms"] = max(int(time.time() * 1000), document["last-updated-ms"])
+    for change in changes:
+        match change["action"]:
+            case "add-encryption-key":
+                document.setdefault("encryption-keys", []).append(change["encryption-key"])
+            case "add-snapshot":
+                snapshot = change["snapshot"]
+                document.setdefault("snapshots", []).append(snapshot)
+                document["last-sequence-number"] = snapshot["sequence-number"]
+                document["next-row-id"] = snapshot["first-row-id"] + snapshot["added-rows"]
+            case "set-snapshot-ref":
+                told = {k: v for k, v in change.items() if k not in ("action", "ref-name")}
+                document.setdefault("refs", {})[change["ref-name"]] = told
+                if change["ref-name"] == "main":
+                    current = document["current-snapshot-id"] = told["snapshot-id"]
+                    entry = {"timestamp-ms": document["last-updated-ms"], "snapshot-id": current}
+                    document.setdefault("snapshot-log", []).append(entry)
+            case "add-schema":
+                document["schemas"].append(change["schema"])
+                highest = Schema.model_validate(change["schema"]).highest_field_id
+                document["last-column-id"] = max(document["last-column-id"], highest)
+            case "set-current-schema":
+                last = document["schemas"][-1]["schema-id"]
+                chosen = change["schema-id"]
+                document["current-schema-id"] = last if chosen == -1 else chosen
+            case "set-properties":
+                document["properties"].update(change["updates"])
+
+
+class Committer:
+    """How a kind of catalog commits."""
+
+    def check(self, table: EncryptedTable) -> None:
+        """Check that a table can be committed, before anything is written."""
+
+    def prepare(
+        self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]
+    ) -> Callable[[], OpenedTable]:
+        """Prepare a commit; an error here means that nothing was committed.
+
+        Returns:
+            What commits, and returns the table as it is then. It raises CommitFailedException if nothing was
+            committed, so that the files of the change may be deleted, and CommitStateUnknownException if that is not
+            known.
+        """
+        raise NotImplementedError
+
+
+class Rest(Committer):
+    """Sends changes to a REST server."""
+
+    def prepare(
+        self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]
+    ) -> Callable[[], OpenedTable]:
+        """See `Committer`."""
+
+        def finish() -> OpenedTable:
+            location, document = self.post(table.loaded.table, table, changes, requirements)
+            return table.loaded_again(Pointer(table.name(), location, {}, document), None)
+
+        return finish
+
+    def post(
+        self, name: str, table: Table, changes: Sequence[Any], requirements: Sequence[Any]
+    ) -> tuple[str, dict[str, Any]]:
+        """Send changes; returns where the metadata file is, and the metadata.
+
+        Raises:
+            NotSupportedError: the server dropped the keys.
+        """
+        try:
+            answer = json.loads(_pyiceberg.post_commit(table, changes, requirements))
+            document, location = answer["metadata"], answer["metadata-location"]
+        except _NOT_COMMITTED as error:
+            error.__dict__[_CERTAIN] = True
+            raise
+        except Exception as error:
+            raise unknown(name, error) from error
+        kept = {one["key-id"] for one in document.get("encryption-keys") or []}
+        kept_by = {one["snapshot-id"]: one.get("key-id") for one in document.get("snapshots") or []}
+        for change in changes:
+            key, snapshot = change.get("encryption-key"), change.get("snapshot")
+            if (key and key["key-id"] not in kept) or (
+                snapshot and kept_by.get(snapshot["snapshot-id"]) != snapshot["key-id"]
+            ):
+                refuse_server(name)
+        return location, document
+
+
+class InStorage(Committer):
+    """Writes metadata files, and has a catalog point to them.
+
+    Attributes:
+        signs: whether they have MACs.
+    """
+
+    def __init__(self, signs: bool) -> None:
+        """Make it of the catalog's settings."""
+        self.signs = signs
+
+    def prepare(
+        self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]
+    ) -> Callable[[], OpenedTable]:
+        """See `Committer`."""
+        for requirement in requirements:
+            requirement.validate(table.metadata)
+        loaded, keys = table.loaded, table.keys
+        document = copy.deepcopy(dict(loaded.document))
+        kek = table.writing_kek()
+        if kek.key_id not in {one["key-id"] for one in document.get("encryption-keys") or []}:
+            added = added_key(kek)
+            changes = [added, *(one for one in changes if one != added)]
+        apply(document, changes)
+        entry = {
+            "timestamp-ms": loaded.document["last-updated-ms"],
+            "metadata-file": loaded.location,
+        }
+        log = [*document.get("metadata-log", []), entry]
+        most = max(1, int(document["properties"].get("write.metadata.previous-versions-max", 100)))
+        document["metadata-log"] = log[-most:]
+        version = _mac.Place.of(loaded.location).version + 1
+        location, stored = self.made(document, version, keys, kek)
+        fresh = table.loaded_again(Pointer(table.name(), location), stored)
+
+        def finish() -> OpenedTable:
+            self.swap(table, loaded.location, location, stored)
+            if document["properties"].get("write.metadata.delete-after-commit.enabled") == "true":
+                for one in log[:-most]:
+                    _delete(table.stored, one["metadata-file"])
+            return fresh
+
+        return finish
+
+    def made(
+        self, document: dict[str, Any], version: int, keys: TableKeys, kek: EncryptedKey
+    ) -> tuple[str, bytes]:
+        """Make a metadata file; returns where it will be, and its bytes."""
+        properties = document["properties"]
+        zips = properties.get("write.metadata.compression-codec", "none").lower() == "gzip"
+        if self.signs:
+            properties.setdefault(_mac.PROPERTY, "")
+        location = self.location(
+            document, version, ".gz.metadata.json" if zips else ".metadata.json"
+        )
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+        if self.signs:
+            key = _mac.key(keys.kek(kek), document["table-uuid"])
+            text = _mac.sign(text, _mac.Place.of(location), key, kek.key_id)
+        return location, gzip.compress(text) if zips else text
+
+    def location(self, document: dict[str, Any], version: int, ending: str) -> str:
+        """Return where a version of the metadata will be."""
+        raise NotImplementedError
+
+    def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
+        """Write a metadata file, and point to it, if the table still has the old one; see `Committer.prepare`."""
+        raise NotImplementedError
+
+
+class Sql(InStorage):
+    """Has a row of a SQL database point to the metadata file, as Iceberg's JdbcCatalog does."""
+
+    def location(self, document: dict[str, Any], version: int, ending: str) -> str:
+        """See `InStorage`; authenticated metadata is in a folder that says which table it is of."""
+        properties = document["properties"]
+        if self.signs:
+            properties[_mac.METADATA_PATH] = _mac.folder(document)
+        folder = properties.get(_mac.METADATA_PATH, f"{document['location']}/metadata")
+        return f"{folder.rstrip('/')}/{version:05d}-{uuid.uuid4()}{ending}"
+
+    def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
+        """See `InStorage`."""
+        with nothing_committed():
+            write(table.loaded.table, table.stored, new, stored)
+        try:
+            _pyiceberg.swap_pointer(table.catalog, table.name(), old, new)
+        except CommitFailedException:
+            _delete(table.stored, new)
+            raise
+        except CommitStateUnknownException as error:
+            raise unknown(table.loaded.table, error) from error
+
+    def create(
+        self, table: str, catalog: Any, identifier: Any, io: FileIO, location: str, stored: bytes
+    ) -> None:
+        """Create a table with a metadata file.
+
+        Raises:
+            TableAlreadyExistsError: there is one of this name.
+        """
+        write(table, io, location, stored)
+        try:
+            _pyiceberg.register(catalog, identifier, location)
+        except (TableAlreadyExistsError, NoSuchNamespaceError):
+            _delete(io, location)
+            raise
+
+
+class Hadoop(InStorage):
+    """Names the next version's metadata file, which fails if there is one, as Iceberg's HadoopCatalog does.
+
+    That needs a storage where one of two clients fails: a local file system, where a link is made.
+    """
+
+    def location(self, document: dict[str, Any], version: int, ending: str) -> str:
+        """See `InStorage`."""
+        return f"{document['location']}/metadata/v{version}{ending}"
+
+    def check(self, table: EncryptedTable) -> None:
+        """See `Committer`: a copy of a folder would be committed in the folder of which it is one."""
+        place = _mac.Place.of(f"{table.metadata.location}/metadata/")
+        if place.folder != _mac.Place.of(table.loaded.location).folder:
+            raise NotSupportedError(
+                f"Table {table.loaded.table} is not written in Python: its metadata is of the table in "
+                f"{table.metadata.location}",
+                "Nothing was written. Open that table; of a copy elsewhere, CALL <catalog>.system.rewrite_table_path "
+                "makes a table.",
+            )
+
+    def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
+        """See `InStorage`."""
+        folder = old.rpartition("/metadata/")[0]
+        if current_metadata(table.stored, folder) != old:
+            raise CommitFailedException(
+                f"Table {table.loaded.table} has been updated by another process"
+            )
+        self.create(table.loaded.table, new, stored)
+
+    def create(self, table: str, location: str, stored: bytes) -> None:
+        """Put a version in place, and write the version hint.
+
+        Raises:
+            CommitFailedException: there is this version already.
+        """
+        path = local(location)
+        if path is None:
+            raise refused_storage(table, location)
+        unnamed = path.with_name(f"{uuid.uuid4()}.metadata.json")
+        try:
+            with writing(table, location):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _write_local(unnamed, stored)
+            named = _link(table, unnamed, path)
+        finally:
+            unnamed.unlink(missing_ok=True)
+        if not named:
+            raise CommitFailedException(f"Table {table}: another process wrote {location}")
+        version = _mac.Place.of(location).version
+        hint = path.with_name(f"{uuid.uuid4()}-version-hint.temp")
+        try:
+            _write_local(hint, str(version).encode())
+            hint.replace(path.with_name("version-hint.text"))
+            path.with_name(".version-hint.text.crc").unlink(
+                missing_ok=True
+            )  # Hadoop's, of the last
+        except OSError as error:  # readers look for later versions than that of the hint
+            warnings.warn(
+                f"The version hint of {table} could not be written: {error}", stacklevel=2
+            )
+
+
+def local(location: str) -> Path | None:
+    """Return the path of a local file; None if it is in another storage."""
+    parsed = urlparse(location)
+    if not parsed.scheme:
+        return Path(location)
+    return Path(parsed.path) if (parsed.scheme, parsed.netloc) == ("file", "") else None
+
+
+def refused_storage(table: str, location: str) -> NotSupportedError:
+    """Where two clients could both commit the same version."""
+    return NotSupportedError(
+        f"Table {table} is not written in Python: {location} is not in a local file system, where a commit of a Hadoop "
+        "catalog fails if another one was made at the same time",
+        "Nothing was written. Use a REST or SQL catalog, or Spark.",
+    )
+
+
+def refused_file(table: str) -> NotSupportedError:
+    """Of a table that was opened as one state of it."""
+    return NotSupportedError(
+        f"Table {table} is not written in Python: it was opened by a metadata file, which no commit changes",
+        "Nothing was written. Open it by its name in its catalog, or the folder of a Hadoop catalog's table.",
+    )
+
+
+def refused_catalog(table: str, catalog: object) -> NotSupportedError:
+    """Of catalogs that are only read."""
+    return NotSupportedError(
+        f"Table {table} is not written in Python: its catalog is of class {type(catalog).__name__}",
+        "Nothing was written. Catalogs whose tables are written are RestCatalog, SqlCatalog and the folder of a Hadoop "
+        "catalog's warehouse; use Spark for others.",
+    )
+
+
+def refuse_server(table: str) -> NoReturn:
+    """Raise the error of a server that drops keys."""
+    raise NotSupportedError(
+        f"Table {table}: its REST server did not keep the encryption keys that it was sent",
+        "What was committed cannot be read. Update the server to one that supports encryption-keys of format version "
+        "3, and roll the table back to the snapshot before.",
+    )
+
+
+def unknown(table: str, why: object) -> CommitStateUnknownException:
+    """Make the error of a commit of which nobody knows whether it was made."""
+    return CommitStateUnknownException(
+        f"Table {table}: it is not known whether the change was committed: {why}\n  hint: {_UNKNOWN}"
+    )
+
+
+def in_order(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a new table's document with its members in the order of Iceberg's Java, with none missing."""
+    whole: dict[str, Any] = {
+        **{"refs": {}, "snapshots": [], "statistics": [], "partition-statistics": []},
+        **{"snapshot-log": [], "metadata-log": [], "next-row-id": 0},
+        **document,
+    }
+    return {name: whole[name] for name in _ORDER if name in whole}
+
+
+def write(table: str, io: FileIO, location: str, stored: bytes) -> None:
+    """Write a metadata file, which must not be there."""
+    with writing(table, location), io.new_output(location).create() as stream:
+        stream.write(stored)
+
+
+def _link(table: str, unnamed: Path, path: Path) -> bool:
+    """Give a file its name; False if there is one of this name."""
+    with writing(table, str(path)):
+        try:
+            os.link(unnamed, path)
+        except FileExistsError:
+            return False
+        return True
+
+
+def _write_local(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _delete(io: FileIO, location: str) -> None:
+    try:
+        io.delete(location)
+    except Exception as error:  # noqa: BLE001 (it is of no table any more)
+        warnings.warn(f"{location} could not be deleted: {error}", stacklevel=2)
