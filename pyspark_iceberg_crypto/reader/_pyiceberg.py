@@ -359,7 +359,7 @@ class TaskPlanner(ManifestGroupPlanner):
     """A planner that keeps all delete files: minima and maxima may be of columns by which one does not delete."""
 
     def residual(self, file: DataFile) -> BooleanExpression:
-        """Return what is left of the filter for the rows of a file."""
+        """Return the rest of the filter for the rows of a file."""
         return self._build_residual_evaluator(file.spec_id)(file).residual_for(file.partition)
 
     def _build_metrics_evaluator(self) -> Callable[[DataFile], bool]:
