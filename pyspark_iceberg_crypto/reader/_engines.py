@@ -215,7 +215,7 @@ ENGINES = (
         kms_limit=Limit("it has no client of a KMS: yours has to be in Rust", opens=True),
     ),
     Engine(
-        "iceberg-rust",
+        "iceberg-rust, as released",
         "0.10",
         (),
         "documented: [release notes](https://iceberg.apache.org/blog/)",
