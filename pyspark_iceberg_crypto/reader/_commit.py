@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import urlparse
 
 from pyiceberg.exceptions import (
     BadRequestError,
@@ -101,8 +100,12 @@ def changes_of(table: EncryptedTable, updates: Sequence[Any], keys: TableKeys) -
         change = json.loads(update.model_dump_json())
         if isinstance(update, AddSnapshotUpdate):
             snapshot = update.snapshot
-            if not isinstance(snapshot, EncryptedSnapshot) or snapshot.key_id not in keys.entries:
+            if not isinstance(snapshot, EncryptedSnapshot):
                 refuse_writing(table.loaded.table)
+            if (
+                snapshot.key_id not in keys.entries
+            ):  # another transaction of this object was committed
+                raise CommitFailedException(changed(table.loaded.table))
             change["snapshot"] = json.loads(snapshot.model_dump_json())
             entry = keys.entries[snapshot.key_id]
             for one in (keys.entries[entry.by or ""], entry):
@@ -121,8 +124,20 @@ def added_key(key: EncryptedKey) -> dict[str, Any]:
     return {"action": "add-encryption-key", "encryption-key": key.json()}
 
 
-def apply(document: dict[str, Any], changes: Sequence[Any]) -> None:
-    """Apply changes to the document of a metadata file."""
+def changed(table: str) -> str:
+    """Say that a change was made for a table that is another by now."""
+    return (
+        f"Table {table} has been changed since this change began. Nothing was committed. Refresh it, and make the "
+        "change again"
+    )
+
+
+def apply(table: str, document: dict[str, Any], changes: Sequence[Any]) -> None:
+    """Apply changes to the document of a metadata file.
+
+    Raises:
+        CommitFailedException: they were made for another state of the table.
+    """
     document["last-updated-ms"] = max(int(time.time() * 1000), document["last-updated-ms"])
     for change in changes:
         match change["action"]:
@@ -130,6 +145,11 @@ def apply(document: dict[str, Any], changes: Sequence[Any]) -> None:
                 document.setdefault("encryption-keys", []).append(change["encryption-key"])
             case "add-snapshot":
                 snapshot = change["snapshot"]
+                if (
+                    snapshot["sequence-number"] <= document["last-sequence-number"]
+                    or snapshot["first-row-id"] < document["next-row-id"]
+                ):
+                    raise CommitFailedException(changed(table))
                 document.setdefault("snapshots", []).append(snapshot)
                 document["last-sequence-number"] = snapshot["sequence-number"]
                 document["next-row-id"] = snapshot["first-row-id"] + snapshot["added-rows"]
@@ -141,6 +161,9 @@ def apply(document: dict[str, Any], changes: Sequence[Any]) -> None:
                     entry = {"timestamp-ms": document["last-updated-ms"], "snapshot-id": current}
                     document.setdefault("snapshot-log", []).append(entry)
             case "add-schema":
+                added = change["schema"]["schema-id"]
+                if any(one["schema-id"] == added for one in document["schemas"]):
+                    raise CommitFailedException(changed(table))
                 document["schemas"].append(change["schema"])
                 highest = Schema.model_validate(change["schema"]).highest_field_id
                 document["last-column-id"] = max(document["last-column-id"], highest)
@@ -235,7 +258,7 @@ class InStorage(Committer):
         if kek.key_id not in {one["key-id"] for one in document.get("encryption-keys") or []}:
             added = added_key(kek)
             changes = [added, *(one for one in changes if one != added)]
-        apply(document, changes)
+        apply(loaded.table, document, changes)
         entry = {
             "timestamp-ms": loaded.document["last-updated-ms"],
             "metadata-file": loaded.location,
@@ -250,8 +273,10 @@ class InStorage(Committer):
         def finish() -> OpenedTable:
             self.swap(table, loaded.location, location, stored)
             if document["properties"].get("write.metadata.delete-after-commit.enabled") == "true":
-                for one in log[:-most]:
-                    _delete(table.stored, one["metadata-file"])
+                folder = _mac.Place.of(location).folder  # who edited the log names no other file
+                for one in (one["metadata-file"] for one in log[:-most]):
+                    if _mac.Place.of(one).folder == folder:
+                        _delete(table.stored, one)
             return fresh
 
         return finish
@@ -333,6 +358,8 @@ class Hadoop(InStorage):
 
     def check(self, table: EncryptedTable) -> None:
         """See `Committer`: a copy of a folder would be committed in the folder of which it is one."""
+        if _mac.METADATA_PATH in table.metadata.properties:
+            raise refused_path(table.loaded.table)
         place = _mac.Place.of(f"{table.metadata.location}/metadata/")
         if place.folder != _mac.Place.of(table.loaded.location).folder:
             raise NotSupportedError(
@@ -345,7 +372,12 @@ class Hadoop(InStorage):
     def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
         """See `InStorage`."""
         folder = old.rpartition("/metadata/")[0]
-        if current_metadata(table.stored, folder) != old:
+        now = current_metadata(table.stored, folder)
+        with table.stored.new_input(
+            now
+        ).open() as stream:  # a table made anew has its versions anew
+            is_same = now == old and stream.read() == table.loaded.stored
+        if not is_same:
             raise CommitFailedException(
                 f"Table {table.loaded.table} has been updated by another process"
             )
@@ -386,10 +418,19 @@ class Hadoop(InStorage):
 
 def local(location: str) -> Path | None:
     """Return the path of a local file; None if it is in another storage."""
-    parsed = urlparse(location)
-    if not parsed.scheme:
-        return Path(location)
-    return Path(parsed.path) if (parsed.scheme, parsed.netloc) == ("file", "") else None
+    if not location.startswith("file:"):
+        return None if "://" in location else Path(location)
+    path = location.removeprefix("file:").removeprefix("//")
+    return Path(path) if path.startswith("/") else None
+
+
+def refused_path(table: str) -> NotSupportedError:
+    """Of a Hadoop catalog's table whose metadata would be elsewhere: Iceberg's Java could not commit to it."""
+    return NotSupportedError(
+        f"Table {table} is not written in Python: it has {_mac.METADATA_PATH}, and is of a Hadoop catalog, which has "
+        "none",
+        "Nothing was written. Leave that property out.",
+    )
 
 
 def refused_storage(table: str, location: str) -> NotSupportedError:
@@ -456,7 +497,7 @@ def _link(table: str, unnamed: Path, path: Path) -> bool:
         try:
             os.link(unnamed, path)
         except FileExistsError:
-            return False
+            return path.samefile(unnamed)  # of NFS, which may do it twice
         return True
 
 

@@ -16,7 +16,7 @@ from pyiceberg.table.update import AssertCreate
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, TableNotFoundError
 from pyspark_iceberg_crypto.kms import CachedKms
-from pyspark_iceberg_crypto.reader import _checks, _commit, _pyiceberg, _write
+from pyspark_iceberg_crypto.reader import _checks, _commit, _mac, _pyiceberg, _write
 from pyspark_iceberg_crypto.reader._hadoop import current_metadata
 from pyspark_iceberg_crypto.reader._keys import EncryptedKey, TableKeys
 from pyspark_iceberg_crypto.reader._load import Tables, tables_of
@@ -156,8 +156,10 @@ def _of_warehouse(table: str, warehouse: str, names: tuple[str, ...], new: New) 
             f"Table {table} of a Hadoop catalog has no location but its folder in the warehouse",
             "Leave location out.",
         )
+    if _mac.METADATA_PATH in new.table_properties:
+        raise _commit.refused_path(table)
     path = "/".join((warehouse.rstrip("/"), *names))
-    return path if urlparse(path).scheme else Path(path).absolute().as_uri()
+    return path if urlparse(path).scheme else f"file://{Path(path).absolute()}"
 
 
 def _exists(io: FileIO, location: str) -> bool:

@@ -49,6 +49,10 @@ class Listed:
         return Listed, (self.key_metadata, self.length, True)
 
 
+# Where the KMS and the catalog are, and how to log in there; what reads files needs neither.
+_NOT_PICKLED = ("encryption.", "kms.", "uri", "token", "credential", "oauth2", "auth")
+
+
 class EncryptedFileIO(FileIO):
     """Reads a table's files, each with its own key. It writes none by their names alone.
 
@@ -206,7 +210,7 @@ class EncryptedFileIO(FileIO):
         stored.properties = {
             name: value
             for name, value in stored.properties.items()
-            if not name.lower().startswith("encryption.")  # where the KMS is, and how to log in
+            if not name.lower().startswith(_NOT_PICKLED)
         }
         made = partial(EncryptedFileIO, pickle_file_keys=True)
         return made, (stored, self.table, None, self.settings)

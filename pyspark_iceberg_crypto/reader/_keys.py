@@ -210,7 +210,8 @@ class TableKeys:
         """
         key_id = _random_id()
         sealed = seal(self.kek(kek), kek, key_metadata)
-        self.entries[key_id] = EncryptedKey(key_id, sealed, kek.key_id, {})
+        with self._lock:
+            self.entries[key_id] = EncryptedKey(key_id, sealed, kek.key_id, {})
         return key_id
 
     def _made(self, master_key: str, length: int, made_at: int) -> EncryptedKey:

@@ -282,10 +282,13 @@ def names_in(io: FileIO, folder: str) -> list[str]:
         return [one.base_name for one in found]
     if not hasattr(opened, "_fs"):
         raise NotImplementedError(f"{type(io).__name__} lists no folders")
+    opened._fs.invalidate_cache()  # of another commit's time
     try:
         return [str(one).rpartition("/")[2] for one in opened._fs.ls(folder, detail=False)]
     except FileNotFoundError:
         return []
+    finally:
+        opened._fs.invalidate_cache()
 
 
 def table_metadata(document: bytes) -> TableMetadata:

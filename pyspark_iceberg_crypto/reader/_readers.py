@@ -62,6 +62,14 @@ def readers_of(source: Source) -> ReadersReport:
     )
 
 
+_PAGE_VERSIONS = ("write.parquet.page-version", "write.delete.parquet.page-version")
+_OF_THIS_PROJECT = (
+    "encryption.kms.aws.encryption-context",
+    "encryption.kms.gcp.additional-authenticated-data",
+    "encryption.kms.azure.store-key-version",
+)
+
+
 def answer(
     engine: Engine, uses: Iterable[Feature], catalog: str, kms: str | None, allowed: Iterable[str]
 ) -> TableReader:
@@ -97,8 +105,9 @@ def _limits(
         yield Limit(f"whether it has catalogs of type {catalog} is not known", opens=None)
     elif catalog in CATALOGS and catalog not in engine.catalogs:
         yield Limit(f"it reads encrypted tables only of catalogs of type {listed(engine.catalogs)}")
-    if engine.kms_limit is not None and kms is not None and kms not in engine.kms:
-        yield engine.kms_limit
+    if engine.kms_limit is not None and kms not in engine.kms:
+        unknown = Limit("which KMS the table has is not known", opens=None)
+        yield unknown if kms is None and engine.kms else engine.kms_limit
     for feature, limit in engine.limits.items():
         if feature in uses and limit.unless not in allowed:
             yield limit
@@ -167,7 +176,8 @@ def _of_metadata(document: Document) -> Iterator[Feature]:
     if any(_has(one, "initial-default") for one in document.get("schemas") or []):
         yield Feature.INITIAL_DEFAULTS
     properties = document.get("properties") or {}
-    if properties.get("write.parquet.page-version", "").lower() in ("v2", "parquet_2_0"):
+    versions = {properties.get(name, "").lower() for name in _PAGE_VERSIONS}
+    if versions & {"v2", "parquet_2_0"}:
         yield Feature.PAGES_2
 
 
@@ -197,8 +207,13 @@ def _catalog(catalog: Catalog | str | Path) -> str:
 
 
 def _kms_type(kms: Any, properties: Mapping[str, str]) -> str | None:
-    """Return the type of a KMS; None if it is one of the user's own."""
+    """Return the type of a KMS, with a setting of this project's alone that its keys need; None if it is not known."""
     if kms is not None:
-        return getattr(kms, "kms_type", None) or None
+        properties = kms.properties() if hasattr(kms, "kms_type") else {}
     given = {key.lower(): value for key, value in properties.items()}
-    return given.get("encryption.kms-type")
+    kind = getattr(kms, "kms_type", None) or given.get("encryption.kms-type")
+    bound = next(
+        (name for name in given if name.startswith(_OF_THIS_PROJECT) and given[name] != "false"),
+        None,
+    )
+    return f"{kind.lower()} with {bound}" if kind and bound else kind and kind.lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -71,16 +72,18 @@ class OpenedTable(Table):
         super().__init__(identifier, metadata, metadata_location, io, catalog, config)
         self.loaded = loaded
         self._tables = tables
+        self._lock = threading.RLock()  # one commit or refresh at a time
 
     def refresh(self) -> Table:
         """Load and check the table's metadata again; see `open_table` for errors."""
-        fresh = self._again()
-        if self.metadata.table_uuid != fresh.metadata.table_uuid:
-            raise NotSupportedError(
-                f"Table {self.loaded.table} was dropped since it was opened, and there is another one of its name",
-                "Open it again.",
-            )
-        self._become(fresh)
+        with self._lock:
+            fresh = self._again()
+            if self.metadata.table_uuid != fresh.metadata.table_uuid:
+                raise NotSupportedError(
+                    f"Table {self.loaded.table} was dropped since it was opened, and there is another one of its name",
+                    "Open it again.",
+                )
+            self._become(fresh)
         return self
 
     def _become(self, fresh: OpenedTable) -> None:
@@ -170,11 +173,20 @@ class EncryptedTable(OpenedTable):
     def _do_commit(
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
     ) -> None:
-        with _commit.nothing_committed():
-            committer = self._committer()
-            changes = _commit.changes_of(self, updates, self.keys)
-            finish = committer.prepare(self, changes, requirements)
-        self._become(finish())
+        with self._lock:
+            with _commit.nothing_committed():
+                committer = self._committer()
+                changes = _commit.changes_of(self, updates, self.keys)
+                finish = committer.prepare(self, changes, requirements)
+            self._become(finish())
+
+    def has_any(self, snapshots: set[int]) -> bool | None:
+        """Whether the table has one of these snapshots by now; None if that cannot be told."""
+        try:
+            fresh = self._again()
+        except Exception:  # noqa: BLE001 (the error that led here counts)
+            return None
+        return any(one.snapshot_id in snapshots for one in fresh.metadata.snapshots)
 
     def _is_another(self) -> NotSupportedError:
         return NotSupportedError(

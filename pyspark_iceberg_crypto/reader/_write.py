@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import pyarrow as pa
 import pyarrow.compute as _compute
 import pyarrow.parquet.encryption as pe
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io import OutputFile
@@ -29,7 +30,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, SetSnapshotRefUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties, Record
-from pyiceberg.types import LongType, NestedField
+from pyiceberg.types import DoubleType, FloatType, LongType, NestedField
 from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
 
@@ -160,6 +161,7 @@ class EncryptedTransaction(Transaction):
         """Begin; a KEK is there before a file is written."""
         super().__init__(table)
         self._written: list[str] = []
+        self._began = table.metadata_location
         writing_kek(table)
 
     def _scan(
@@ -171,7 +173,12 @@ class EncryptedTransaction(Transaction):
     def update_snapshot(
         self, snapshot_properties: dict[str, str] = EMPTY_DICT, branch: str | None = MAIN_BRANCH
     ) -> EncryptedUpdate:
-        """Make a snapshot; see `pyiceberg.table.Transaction.update_snapshot`."""
+        """Make a snapshot, of the branch of the others; see `pyiceberg.table.Transaction.update_snapshot`."""
+        if any(one._target_branch != branch for one in self._snapshot_producers):
+            raise _not_written(
+                self._table.loaded.table,
+                f"branch {branch} would be the second one of a transaction",
+            )
         return EncryptedUpdate(self, self._table.io, branch, snapshot_properties)
 
     def append(
@@ -249,13 +256,19 @@ class EncryptedTransaction(Transaction):
         When it is certain that nothing was committed, the files that this transaction wrote are deleted.
         """
         producers = list(self._snapshot_producers)
+        if self._table.metadata_location != self._began:  # another transaction, or a refresh
+            self._failed = True
+            self._delete_all(producers)
+            raise CommitFailedException(_commit.changed(self._table.loaded.table))
         try:
             table = super().commit_transaction()
         except Exception as error:
             if _commit.is_certain(error):
-                for producer in producers:
-                    producer._clean_all_uncommitted()
-                self._delete_written()
+                made = self._table.has_any({one._snapshot_id for one in producers})
+                if made:  # whoever answered had asked twice
+                    raise _commit.unknown(self._table.loaded.table, error) from error
+                if made is False:
+                    self._delete_all(producers)
             raise
         committed = (
             one
@@ -269,16 +282,23 @@ class EncryptedTransaction(Transaction):
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         """Commit; or, after an error before the commit, delete the files that were written."""
         if isinstance(error, Exception) and not self._failed:
-            for producer in self._snapshot_producers:
-                producer._clean_all_uncommitted()
-            self._delete_written()
+            self._delete_all(self._snapshot_producers)
         super().__exit__(kind, error, trace)
+
+    def _rebuild_snapshot_updates(self) -> None:
+        """Refuse to try again: partitions, row ids and keys are those of the table as it was."""
+        raise CommitFailedException(_commit.changed(self._table.loaded.table))
 
     def _apply(
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()
     ) -> Transaction:
         self._table.refuse_others(updates)
         return super()._apply(updates, requirements)
+
+    def _delete_all(self, producers: Iterable[Any]) -> None:
+        for producer in producers:
+            producer.delete_files()
+        self._delete_written()
 
     def _delete_written(self) -> None:
         while self._written:
@@ -437,10 +457,23 @@ class DataFileWriter:
             partition=task.partition_key.partition if task.partition_key else Record(),
             file_size_in_bytes=length,
             key_metadata=KeyMetadata(key.key, key.aad_prefix, length).encode(),
-            **writer.result().to_serialized_dict(),
+            **self._statistics(writer, batches),
         )
         made.spec_id = self._metadata.default_spec_id
         return EncryptedDataFile.of(made, self._files.pickle_file_keys)
+
+    def _statistics(self, writer: Any, batches: list[pa.RecordBatch]) -> dict[str, Any]:
+        """Return PyIceberg's, without bounds of columns with NaN, which it does not count and bounds leave out."""
+        told: dict[str, Any] = writer.result().to_serialized_dict()
+        for field_id in self._schema.field_ids:
+            if not isinstance(self._schema.find_type(field_id), FloatType | DoubleType):
+                continue
+            name = self._schema.find_column_name(field_id)
+            columns = [one.column(name) for one in batches if name in one.schema.names]
+            if not columns or any(pc.any(pc.is_nan(one)).as_py() for one in columns):
+                for bounds in ("lower_bounds", "upper_bounds"):
+                    told[bounds].pop(field_id, None)
+        return told
 
 
 class EncryptedParquetWriter(ParquetFormatWriter):
@@ -617,9 +650,12 @@ class _Encrypted(SnapshotProducer[Any]):
         required: dict[str, Any] = {"snapshot-id": before, "ref": branch}
         return (added, SetSnapshotRefUpdate(**ref)), (AssertRefSnapshotId(**required),)
 
-    def _refresh_for_retry(self) -> None:
-        super()._refresh_for_retry()
-        self._io = self._table.io  # it has the keys of what was committed since
+    def _clean_all_uncommitted(self) -> None:
+        """Delete nothing: that a commit failed does not say that it was not made."""
+
+    def delete_files(self) -> None:
+        """Delete the manifests and lists that were written."""
+        super()._clean_all_uncommitted()
 
 
 class EncryptedAppend(_Encrypted, FastAppendFiles):

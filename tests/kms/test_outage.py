@@ -219,7 +219,7 @@ def away_after(lake: Lake, proxy: FaultProxy, requests: int, operation: Operatio
         report = operation(lake, lake.table())
     except IcebergCryptoError as error:
         assert lake.table() in str(error) and "sealed" in str(error) and "hint:" in str(error)
-        after_commit = "its files were rewritten, and that is committed" in str(error)
+        after_commit = "its rewrite has ended, and what it committed stays" in str(error)
     else:
         if getattr(report, "ok", True):
             return True

@@ -22,7 +22,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.types import LongType, NestedField, StringType
 
-from pyspark_iceberg_crypto import cli, errors
+from pyspark_iceberg_crypto import AwsKms, cli, errors
 from pyspark_iceberg_crypto.reader import _load, _readers, open_table, table_readers
 from pyspark_iceberg_crypto.reader._engines import CATALOGS, ENGINES, Feature
 from pyspark_iceberg_crypto.reports._readers import ReadersReport, TableReader
@@ -212,7 +212,15 @@ def test_catalogs_and_kms() -> None:
     assert opens("Spark with stock Iceberg", "rest", "aws") is False
     assert opens("Trino", "hive", "gcp")
     assert opens("Trino", "hive", "vault") is False
-    assert opens("Trino", "hive", None)
+    assert opens("Trino", "hive", None) is None
+    for kms in (
+        AwsKms(region="eu-west-1"),
+        AwsKms(region="eu-west-1", encryption_context={"lake": "sales"}),
+    ):
+        bound = _readers._kms_type(kms, {})
+        assert opens("Trino", "hive", bound) is not (bound != "aws")
+    assert _readers._kms_type(None, {"Encryption.kms-type": "AWS"}) == "aws"
+    assert _readers._kms_type(OwnKms(), {}) is None
     assert opens("Python's `open_table` (pandas, Polars, DuckDB)", "nessie", None) is False
     assert opens("Python's `open_table` (pandas, Polars, DuckDB)", "DynamoDbCatalog", None)
     assert opens("Trino", "DynamoDbCatalog", "aws") is None

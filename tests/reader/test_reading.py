@@ -340,7 +340,8 @@ def test_pickled_tasks_have_the_keys_of_their_files_where_that_is_allowed(tmp_pa
     gone = writer.file([{"id": 2}], EQUALITY, schema=Schema(ID), equality=[1], partition="p")
     writer.commit(writer.file([{"id": i, "part": "p"} for i in (1, 2, 3)], partition="p"))
     writer.commit(writer.positions(writer.append([{"id": 4}, {"id": 5}], partition="q"), [0]), gone)
-    secret = {"encryption.kms.vault.token": "secret", "s3.region": "r"}
+    logins = ("encryption.kms.vault.token", "uri", "credential", "token")
+    secret = {**dict.fromkeys(logins, "secret"), "s3.region": "r"}
     table = open_table(writer.location, kms=writer.kms, properties=secret, pickle_file_keys=True)
     scan = table.scan("id > 1", selected_fields=("id",))
     tasks = list(scan.plan_files())

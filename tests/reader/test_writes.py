@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -309,15 +310,68 @@ def test_a_kek_that_is_too_old_is_replaced(one: Place, monkeypatch: pytest.Monke
 def test_another_commit_in_between(place: Place) -> None:
     table = place.create()
     other = place.open()
-    other.append(rows(1))
-    table.append(rows(2))  # again, on top of the other
-    assert ids(table) == ids(place.open()) == [1, 2]
-    other.refresh().append(rows(3))
-    before = files(place.folder)
-    with pytest.raises(ValidationException, match="Added data files"):
-        table.delete("id > 0")
-    assert files(place.folder) == before
+    for number, change in enumerate(
+        (lambda: table.append(rows(9)), lambda: table.delete("id > 0"))
+    ):
+        other.refresh().append(rows(number))
+        before = files(place.folder)
+        with pytest.raises((CommitFailedException, ValidationException)):
+            change()
+        assert files(place.folder) == before
+    table.append(rows(2))  # again, on top of the others
+    assert ids(table) == ids(place.open()) == [0, 1, 2]
     place.prove()
+
+
+def test_two_transactions_of_one_table(place: Place) -> None:
+    table = place.create()
+    one, two = table.transaction(), table.transaction()
+    one.append(rows(1))
+    two.append(rows(2))
+    one.commit_transaction()
+    before = files(place.folder)
+    with pytest.raises(CommitFailedException, match="changed since this change began"):
+        two.commit_transaction()
+    assert len(files(place.folder)) < len(before)
+    assert ids(table) == ids(place.open()) == [1]
+    second = pytest.raises(errors.NotSupportedError, match="the second one of a transaction")
+    with second, table.transaction() as both:
+        both.append(rows(3))
+        both.append(rows(4), branch="audit")
+    assert ids(place.open()) == [1]
+    place.prove()
+
+
+def test_rows_of_nan_stay(one: Place) -> None:
+    schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
+    table = create_table(one.catalog, "db.t", schema, key_id="k1", kms=one.kms)
+    table.append(pa.table({"id": [1, 2, 3], "x": [1.0, 3.0, math.nan]}, schema=schema))
+    table.delete("x < 5")
+    assert ids(one.open()) == [3]
+
+
+def test_a_table_that_was_made_anew_is_not_written_as_the_one_before(tmp_path: Path) -> None:
+    warehouse = tmp_path / "a house"
+    kms = OwnKms(authentic=True)
+    table = create_table(warehouse, "db.t", rows(1).schema, key_id="k1", kms=kms)
+    table.append(rows(1))
+    shutil.rmtree(warehouse)
+    again = create_table(warehouse, "db.t", rows(1).schema, key_id="k1", kms=kms)
+    again.append(rows(2))
+    before = files(warehouse)
+    with pytest.raises((CommitFailedException, errors.IcebergCryptoError)):
+        table.append(rows(3))
+    assert files(warehouse) == before
+    assert ids(open_table(warehouse, "db.t", kms=kms)) == [2]
+    with pytest.raises(errors.NotSupportedError, match=r"it has write\.metadata\.path"):
+        create_table(
+            warehouse,
+            "db.u",
+            rows(1).schema,
+            key_id="k1",
+            kms=kms,
+            table_properties={"write.metadata.path": "/x"},
+        )
 
 
 def test_rows_that_another_client_deletes_in_between(tmp_path: Path) -> None:
@@ -326,7 +380,7 @@ def test_rows_that_another_client_deletes_in_between(tmp_path: Path) -> None:
     table = open_table(tmp_path / "t", kms=writer.kms)
     writer.commit(writer.positions(data, [1]))
     before = files(tmp_path)
-    with pytest.raises(ValidationException):
+    with pytest.raises(CommitFailedException):
         table.delete("id = 3")
     assert files(tmp_path) == before
     assert ids(open_table(tmp_path / "t", kms=writer.kms)) == [1, 3, 4]
@@ -540,6 +594,8 @@ def test_rest(server: RestCatalogDouble, rest: Place) -> None:
     table.append(rows(1, 2))
     other = rest.open()
     other.delete("id = 1")
+    with pytest.raises(CommitFailedException):
+        table.append(rows(3))
     table.append(rows(3))
     assert ids(table) == ids(rest.open()) == [2, 3]
     rest.prove()

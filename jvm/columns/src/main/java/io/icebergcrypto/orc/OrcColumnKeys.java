@@ -63,15 +63,15 @@ public final class OrcColumnKeys {
   }
 
   /**
-   * Checks what needs no columns, of a write that has a session's settings alone.
+   * Checks names and values of a session's settings, which may be for other files than those that
+   * are written.
    *
-   * @param target what is written, for errors
    * @throws InvalidConfigurationException when a property is misspelt or wrong
    */
-  public static void checkSession(Configuration hadoop, String target) {
+  public static void checkSession(Configuration hadoop) {
     OrcSettings settings = new OrcSettings(hadoop);
     if (settings.concernKeys()) {
-      settings.check(target);
+      settings.checkNames();
       settings.keyIds();
       refuseEmptyList(OrcSettings.ENCRYPT, settings.encrypt());
     }

@@ -200,7 +200,7 @@ final class OrcSettings {
    * @throws InvalidConfigurationException when a property is misspelt, or two contradict each other
    */
   void check(String target) {
-    checkNames(List.of("orc."));
+    checkNames();
     if (encrypt().isEmpty() && !mask().isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(
@@ -217,6 +217,11 @@ final class OrcSettings {
           "ORC offers nothing else. Write Parquet files with keys for columns, or an encrypted"
               + " Iceberg table.");
     }
+  }
+
+  /** Refuses names that ORC does not have. */
+  void checkNames() {
+    checkNames(List.of("orc."));
   }
 
   /** Refuses names below some prefixes that ORC does not have: case matters to it. */

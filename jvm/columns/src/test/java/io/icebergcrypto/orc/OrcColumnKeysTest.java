@@ -58,7 +58,7 @@ class OrcColumnKeysTest {
   @ValueSource(strings = {"Orc.Encrypt", "orc.MASK", "ORC.key.provider", "orc.key.providers"})
   void namesThatDoNothingAreRefused(String name) {
     hadoop.set(name, "k1:ssn");
-    assertThatThrownBy(() -> OrcColumnKeys.checkSession(hadoop, "a stream"))
+    assertThatThrownBy(() -> OrcColumnKeys.checkSession(hadoop))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("ORC has no property " + name);
   }

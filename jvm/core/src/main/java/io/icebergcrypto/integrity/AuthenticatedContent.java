@@ -18,6 +18,14 @@ record AuthenticatedContent(Set<String> setOnLoad) {
     return of(file.metadata()).equals(of(loaded));
   }
 
+  /**
+   * The same of what was loaded from these bytes. A catalog that sets properties on load (Nessie)
+   * sets ids of its own, too: of the current schema and snapshot, of the default spec and order.
+   */
+  boolean isWhatWasRead(MetadataFile file, TableMetadata loaded) {
+    return setOnLoad.isEmpty() || isSame(file, loaded);
+  }
+
   private String of(TableMetadata metadata) {
     JsonObject document = CanonicalJson.of(metadata);
     if (document.get("properties") instanceof JsonObject properties) {

@@ -146,7 +146,8 @@ final class MetadataCheck {
   private boolean isOfLoaded(MetadataMac mac, MetadataPlace place, SecretKeySpec key) {
     try {
       byte[] json = loadedFrom == null ? CanonicalJson.bytes(metadata) : loadedFrom.json();
-      return mac.matches(json, place, key);
+      return mac.matches(json, place, key)
+          && (loadedFrom == null || content.isWhatWasRead(loadedFrom, metadata));
     } catch (IllegalArgumentException e) {
       return false; // nobody signs it: told below
     }

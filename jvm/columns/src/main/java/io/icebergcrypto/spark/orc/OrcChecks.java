@@ -39,7 +39,7 @@ public final class OrcChecks extends FormatChecks {
 
   @Override
   protected void checkSession(String target, Configuration hadoop) {
-    OrcColumnKeys.checkSession(hadoop, target);
+    OrcColumnKeys.checkSession(hadoop);
   }
 
   @Override

@@ -22,6 +22,8 @@ record GroupSize(IntSupplier cores, long bytes, long files, long maxBytes, long 
   private static final String BYTES = "spark.iceberg-crypto.encrypt.bytes-per-group";
   private static final long LEAST_FILES = 2000;
   private static final long LEAST_BYTES = 16L << 30;
+  private static final long MOST_FILES = 20_000; // whatever spark.default.parallelism is set to
+  private static final long MOST_BYTES = 1L << 40;
   private static final long FILES_PER_CORE = 4;
 
   /** The size that fits the cluster. */
@@ -69,8 +71,9 @@ record GroupSize(IntSupplier cores, long bytes, long files, long maxBytes, long 
   /** Whether so many files, of so many bytes together, are a group. */
   boolean isFull(long groupBytes, int groupFiles) {
     long ofCluster = FILES_PER_CORE * cores.getAsInt(); // the cluster may grow
-    long enoughFiles = files > 0 ? files : Math.max(LEAST_FILES, ofCluster);
-    long enoughBytes = bytes > 0 ? bytes : Math.max(LEAST_BYTES, ofCluster * fileSize);
+    long enoughFiles = files > 0 ? files : Math.min(MOST_FILES, Math.max(LEAST_FILES, ofCluster));
+    long enoughBytes =
+        bytes > 0 ? bytes : Math.min(MOST_BYTES, Math.max(LEAST_BYTES, ofCluster * fileSize));
     return groupFiles >= enoughFiles || groupBytes >= Math.min(maxBytes, enoughBytes);
   }
 }

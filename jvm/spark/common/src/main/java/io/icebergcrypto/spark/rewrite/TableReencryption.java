@@ -72,8 +72,9 @@ public record TableReencryption(
    * @param dryRun true: nothing is written; files and bytes are counted
    * @throws NotSupportedException when the table is not encrypted
    * @throws InvalidConfigurationException when an option is one that this call sets itself
-   * @throws IcebergCryptoException the commit's own error, and nothing was changed; or one that
-   *     says that the files were rewritten, and what is left could not be counted
+   * @throws IcebergCryptoException the commit's own error, and nothing was changed, but for what
+   *     was committed before with partial progress; or one that says that the rewrite has ended,
+   *     and what is left could not be counted
    */
   public static TableReencryption run(
       SparkSession spark,
@@ -92,6 +93,7 @@ public record TableReencryption(
 
     rewrite(spark, table, options);
     try {
+      CancelledException.check(); // with partial progress, Iceberg passes over what was cancelled
       long left = left(spark, table, start.sequenceNumber());
       return found(spark, table, before, left, true);
     } catch (RuntimeException e) {
@@ -123,7 +125,7 @@ public record TableReencryption(
             .orElseGet(() -> new IcebergCryptoException(e.getMessage(), "Fix what failed.", e));
     return cause
         .withProblem(
-            "its files were rewritten, and that is committed; what is left was not counted: "
+            "its rewrite has ended, and what it committed stays; what is left was not counted: "
                 + cause.problem())
         .withHint(
             "Then call reencrypt_table again, to be sure that no older file is left: it rewrites"
@@ -181,8 +183,6 @@ public record TableReencryption(
 
       throw e;
     }
-
-    CancelledException.check(); // with partial progress, Iceberg passes over what was cancelled
   }
 
   /**
