@@ -43,6 +43,10 @@ public final class MetadataAuthenticator {
   private final AuthenticatedContent content;
 
   private volatile TableMetadata checked;
+  private volatile Unchecked unchecked;
+
+  /** What a check has not passed, with the bytes that it was loaded from. */
+  private record Unchecked(TableMetadata metadata, MetadataFile loadedFrom) {}
 
   private MetadataAuthenticator(
       Supplier<MetadataAuthentication> otherwise,
@@ -125,12 +129,23 @@ public final class MetadataAuthenticator {
   public void check(TableMetadata metadata, String location) {
     String known = location == null ? "" : location;
     byte[] bytes = FailFastFileIO.bytesOf(metadata);
-    check(
-        metadata,
-        known,
-        () -> MetadataFile.read(delegate.io(), known),
-        bytes == null ? null : MetadataFile.of(known, bytes),
-        sha256 -> delegate instanceof StaticTableOperations ? ofOneFile() : ofTable(known, sha256));
+    Unchecked last = unchecked;
+    MetadataFile loadedFrom =
+        bytes != null
+            ? MetadataFile.of(known, bytes)
+            : last != null && last.metadata() == metadata ? last.loadedFrom() : null;
+    try {
+      check(
+          metadata,
+          known,
+          () -> MetadataFile.read(delegate.io(), known),
+          loadedFrom,
+          sha256 ->
+              delegate instanceof StaticTableOperations ? ofOneFile() : ofTable(known, sha256));
+    } catch (RuntimeException e) {
+      this.unchecked = new Unchecked(metadata, loadedFrom); // the next check is of the same bytes
+      throw e;
+    }
   }
 
   /** Checks a metadata file that is not in the catalog yet: all that it holds. */
