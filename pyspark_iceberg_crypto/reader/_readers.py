@@ -64,7 +64,7 @@ def readers_of(source: Source) -> ReadersReport:
 
 _PAGE_VERSIONS = ("write.parquet.page-version", "write.delete.parquet.page-version")
 _OF_THIS_PROJECT = (
-    "encryption.kms.aws.encryption-context",
+    "encryption.kms.aws.encryption-context.",
     "encryption.kms.gcp.additional-authenticated-data",
     "encryption.kms.azure.store-key-version",
 )
