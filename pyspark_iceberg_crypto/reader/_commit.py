@@ -375,7 +375,7 @@ class Hadoop(InStorage):
         now = current_metadata(table.stored, folder)
         with table.stored.new_input(
             now
-        ).open() as stream:  # a table made anew has its versions anew
+        ).open() as stream:  # a table made again has the same versions
             is_same = now == old and stream.read() == table.loaded.stored
         if not is_same:
             raise CommitFailedException(
