@@ -181,12 +181,12 @@ class EncryptedTable(OpenedTable):
             self._become(finish())
 
     def has_any(self, snapshots: set[int]) -> bool | None:
-        """Whether the table has one of these snapshots by now; None if that cannot be told."""
+        """Refresh; say whether the table has one of these snapshots by now. None if that cannot be told."""
         try:
-            fresh = self._again()
+            self.refresh()
         except Exception:  # noqa: BLE001 (the error that led here counts)
             return None
-        return any(one.snapshot_id in snapshots for one in fresh.metadata.snapshots)
+        return any(one.snapshot_id in snapshots for one in self.metadata.snapshots)
 
     def _is_another(self) -> NotSupportedError:
         return NotSupportedError(

@@ -260,6 +260,8 @@ class EncryptedTransaction(Transaction):
             self._failed = True
             self._delete_all(producers)
             raise CommitFailedException(_commit.changed(self._table.loaded.table))
+        if self._updates:  # with none left PyIceberg does not try again: partitions, row ids and keys are those of then
+            self._snapshot_producers = []
         try:
             table = super().commit_transaction()
         except Exception as error:
@@ -269,6 +271,9 @@ class EncryptedTransaction(Transaction):
                     raise _commit.unknown(self._table.loaded.table, error) from error
                 if made is False:
                     self._delete_all(producers)
+            if isinstance(error, CommitFailedException):
+                told = f"{_commit.changed(self._table.loaded.table)}: {error}"
+                raise CommitFailedException(told) from error
             raise
         committed = (
             one
@@ -285,10 +290,6 @@ class EncryptedTransaction(Transaction):
             self._delete_all(self._snapshot_producers)
         super().__exit__(kind, error, trace)
 
-    def _rebuild_snapshot_updates(self) -> None:
-        """Refuse to try again: partitions, row ids and keys are those of the table as it was."""
-        raise CommitFailedException(_commit.changed(self._table.loaded.table))
-
     def _apply(
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()
     ) -> Transaction:
@@ -297,7 +298,7 @@ class EncryptedTransaction(Transaction):
 
     def _delete_all(self, producers: Iterable[Any]) -> None:
         for producer in producers:
-            producer.delete_files()
+            producer._clean_all_uncommitted()
         self._delete_written()
 
     def _delete_written(self) -> None:
@@ -649,13 +650,6 @@ class _Encrypted(SnapshotProducer[Any]):
         }
         required: dict[str, Any] = {"snapshot-id": before, "ref": branch}
         return (added, SetSnapshotRefUpdate(**ref)), (AssertRefSnapshotId(**required),)
-
-    def _clean_all_uncommitted(self) -> None:
-        """Delete nothing: that a commit failed does not say that it was not made."""
-
-    def delete_files(self) -> None:
-        """Delete the manifests and lists that were written."""
-        super()._clean_all_uncommitted()
 
 
 class EncryptedAppend(_Encrypted, FastAppendFiles):
