@@ -76,9 +76,17 @@ def marker_in(folder: Path, marker: str = MARKER) -> list[Path]:
 
 
 def change(path: Path, content: bytes | None) -> None:
-    """What a storage may do to a file: other bytes, or (None) no file. Hadoop's checksum goes, too."""
+    """What a storage may do to a file: other bytes, or (None) no file. Hadoop's checksum goes, too.
+
+    The bytes change at once, as in an object store: a reader beside it finds the old or the new.
+    """
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    path.unlink() if content is None else path.write_bytes(content)
+    if content is None:
+        path.unlink()
+    else:
+        beside = path.with_name(f".{path.name}.changed")
+        beside.write_bytes(content)
+        beside.replace(path)
 
 
 @contextmanager
@@ -91,7 +99,7 @@ def changed(contents: Mapping[Path, bytes | None]) -> Iterator[None]:
         yield
     finally:
         for path, content in before.items():
-            path.write_bytes(content)
+            change(path, content)
 
 
 def flipped(content: bytes, at: int | None = None) -> bytes:
