@@ -306,11 +306,26 @@ public final class MetadataAuthenticator {
       TableMetadata complete, Function<TableMetadata, MetadataPlace> placeOf, EncryptedKey kek) {
     SecretKeySpec key = keys.keyOf(complete, kek);
     MetadataPlace place = placeOf.apply(complete);
-    byte[] json = MetadataMac.sign(CanonicalJson.written(complete), place, key, kek.keyId());
-    TableMetadata signed = CanonicalJson.read(json);
-    boolean asRead =
-        place.equals(placeOf.apply(signed)) && Arrays.equals(json, CanonicalJson.written(signed));
-    return asRead ? signed : null;
+    TableMetadata unsigned = withMac(complete, ""); // its maps now have the order of what is built
+    byte[] json;
+    try {
+      json = CanonicalJson.bytes(unsigned);
+    } catch (IllegalArgumentException e) {
+      return null; // text that UTF-8 has no bytes for
+    }
+
+    MetadataMac mac = MetadataMac.make(json, place, key, kek.keyId());
+    TableMetadata signed = withMac(unsigned, mac.value());
+    return Arrays.equals(mac.putInto(json), CanonicalJson.written(signed)) ? signed : null;
+  }
+
+  /** The same metadata with another value of the MAC's property: no change, no later time. */
+  private static TableMetadata withMac(TableMetadata metadata, String value) {
+    return TableMetadata.buildFrom(metadata)
+        .setProperties(Map.of(MetadataMac.PROPERTY, value))
+        .discardChanges()
+        .withMetadataLocation(null) // keeps the time of the last update
+        .build();
   }
 
   /** Where the catalog behind will write the metadata file. */

@@ -66,12 +66,10 @@ record MetadataMac(int version, byte[] mac, String kekId) {
    * Makes the MAC of a document at a place.
    *
    * @param json the document in UTF-8, as Iceberg writes it, with any value of this property
-   * @return the document with its MAC
    */
-  static byte[] sign(byte[] json, MetadataPlace place, SecretKeySpec key, String kekId) {
+  static MetadataMac make(byte[] json, MetadataPlace place, SecretKeySpec key, String kekId) {
     MetadataMac unmade = new MetadataMac(place.version(), new byte[DIGITS / 2], kekId);
-    byte[] unsigned = unmade.putInto(json);
-    return unmade.of(unsigned, place, key).putInto(unsigned);
+    return unmade.of(unmade.putInto(json), place, key);
   }
 
   /** The property's value. */
@@ -135,7 +133,7 @@ record MetadataMac(int version, byte[] mac, String kekId) {
    *
    * @throws IllegalArgumentException when it has none
    */
-  private byte[] putInto(byte[] json) {
+  byte[] putInto(byte[] json) {
     int member = indexOf(json, MEMBER);
     if (member < 0) {
       throw new IllegalArgumentException("It has no " + PROPERTY);

@@ -123,11 +123,11 @@ class CatalogFuzzTest {
     SecretKeySpec key = MetadataMac.key(ByteBuffer.wrap(kek), UUID);
     byte[] json = CanonicalJson.written(metadata);
     MetadataPlace place = MetadataPlace.of(FILE);
-    String own = new String(MetadataMac.sign(json, place, key, "kek"), UTF_8);
+    String own = new String(MetadataMac.make(json, place, key, "kek").putInto(json), UTF_8);
     JsonObject document = CanonicalJson.of(metadata);
     document.addProperty("later", 1.50); // which this Iceberg does not know
     byte[] more = document.toString().getBytes(UTF_8);
-    String whole = new String(MetadataMac.sign(more, place, key, "kek"), UTF_8);
+    String whole = new String(MetadataMac.make(more, place, key, "kek").putInto(more), UTF_8);
     Fuzz.run(
         10,
         round -> {

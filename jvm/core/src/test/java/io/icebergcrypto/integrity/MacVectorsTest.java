@@ -14,6 +14,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HexFormat;
 import java.util.stream.Collectors;
+import javax.crypto.spec.SecretKeySpec;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -107,12 +108,9 @@ class MacVectorsTest {
   private void add(String what, String file, String text) {
     String kek = KEKS[vectors.size() % KEKS.length];
     MetadataPlace place = MetadataPlace.of(file);
-    byte[] signed =
-        MetadataMac.sign(
-            text.getBytes(StandardCharsets.UTF_8),
-            place,
-            MetadataMac.key(ByteBuffer.wrap(HexFormat.of().parseHex(kek)), UUID),
-            "kek");
+    SecretKeySpec key = MetadataMac.key(ByteBuffer.wrap(HexFormat.of().parseHex(kek)), UUID);
+    byte[] json = text.getBytes(StandardCharsets.UTF_8);
+    byte[] signed = MetadataMac.make(json, place, key, "kek").putInto(json);
     JsonObject vector = new JsonObject();
     vector.addProperty("what", what);
     vector.addProperty("file", file);

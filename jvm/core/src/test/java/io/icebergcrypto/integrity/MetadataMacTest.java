@@ -24,6 +24,10 @@ class MetadataMacTest {
     return MetadataMac.key(ByteBuffer.wrap(kek), UUID);
   }
 
+  private static byte[] signed(byte[] json, MetadataPlace place, SecretKeySpec key) {
+    return MetadataMac.make(json, place, key, "kek").putInto(json);
+  }
+
   @Test
   void theKeyIsAsAnotherProgramDerivesIt() {
     // Python's hmac: HMAC(KEK, 00000001 || label || 00 || UUID || 00000100)
@@ -50,7 +54,7 @@ class MetadataMacTest {
                 "an \"older\" one\\"));
     MetadataPlace place = new MetadataPlace("/b/t/metadata", 7);
     SecretKeySpec key = key();
-    byte[] json = MetadataMac.sign(CanonicalJson.written(metadata), place, key, "kek");
+    byte[] json = signed(CanonicalJson.written(metadata), place, key);
     TableMetadata signed = CanonicalJson.read(json);
     MetadataMac mac = MetadataMac.parse(signed.properties().get(MetadataMac.PROPERTY));
     assertThat(signed.properties()).containsEntry("half", "?");
@@ -69,7 +73,7 @@ class MetadataMacTest {
   void noByteIsAnother() {
     MetadataPlace place = new MetadataPlace("/b/t", 7);
     String text = "{\"properties\":{\"encryption.metadata-mac\":\"\",\"a\":\"b\"},\"c\":[]}";
-    byte[] json = MetadataMac.sign(text.getBytes(StandardCharsets.UTF_8), place, key(), "kek");
+    byte[] json = signed(text.getBytes(StandardCharsets.UTF_8), place, key());
     MetadataMac mac =
         MetadataMac.parse(
             CanonicalJson.parse(new String(json, StandardCharsets.UTF_8))

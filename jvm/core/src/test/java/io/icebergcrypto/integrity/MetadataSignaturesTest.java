@@ -125,13 +125,10 @@ class MetadataSignaturesTest extends LakeFixture {
       json.getAsJsonObject("properties").addProperty(MetadataMac.PROPERTY, "");
     }
 
-    byte[] signed =
-        MetadataMac.sign(
-            json.toString().getBytes(StandardCharsets.UTF_8),
-            MetadataPlace.of(file.toString()),
-            derived,
-            kekId);
-    write(file, new String(signed, StandardCharsets.UTF_8));
+    byte[] text = json.toString().getBytes(StandardCharsets.UTF_8);
+    MetadataMac mac =
+        MetadataMac.make(text, MetadataPlace.of(file.toString()), derived, kekId);
+    write(file, new String(mac.putInto(text), StandardCharsets.UTF_8));
   }
 
   private static String kekId(Table table) {
