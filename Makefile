@@ -198,15 +198,20 @@ soak: setup-test #+ Kill writers, 50 a catalog, and rotations and rewritten tabl
 BENCH = build/benchmarks/results.json
 bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)
 bench_reader = $(VENV)/bin/python benchmarks/reader.py
+# What docs/scale.md shows, one after another.
+SCALE_BENCHES := "scale_curves.py --rounds 3" verify_scale.py "metadata_authentication.py 1000 31" \
+    "rotation_scale.py --tables 1 100 1000" "session_scale.py --sessions 400 --every 100" "encrypt_scale.py 64 256"
+bench_scale = $(on_java); for bench in $(SCALE_BENCHES); do echo; echo "python benchmarks/$$bench"; \
+    $(VENV)/bin/python benchmarks/$$bench 2> >(grep -v WARN >&2) || exit 1; done
 
 .PHONY: setup-bench
 setup-bench:
 	$(call ready,$(JAR) jvm/build/.dayTestJars $(VENV)/.bench)
 
 .PHONY: bench
-bench: setup-bench ## Measure encrypted tables beside plaintext and stock, in minutes (FULL=1: hours; ARGS="--only scan")
-	@$(bench) $(if $(FULL),--full) $(ARGS)
-	@$(if $(ARGS),,$(bench_reader))
+bench: setup-bench ## Measure encrypted tables beside plaintext and stock, in minutes (FULL=1: hours; SCALE=1: how costs grow; ARGS="--only scan")
+	@$(if $(SCALE),$(bench_scale),$(bench) $(if $(FULL),--full) $(ARGS))
+	@$(if $(SCALE)$(ARGS),,$(bench_reader))
 
 .PHONY: bench-check
 bench-check: setup-bench #+ Measure, and say what got worse since benchmarks/baseline.json

@@ -36,8 +36,10 @@ def measure(spark: SparkSession, properties: dict[str, str], snapshots: int, rou
     catalogs = {name: open_catalog(spark, properties, choice) for name, choice in TABLES.items()}
     tables = {name: create(spark, catalog, name) for name, catalog in catalogs.items()}
     for table in tables.values():
+        transaction = table.newTransaction()
         for _ in range(snapshots):
-            table.newFastAppend().commit()
+            transaction.newFastAppend().commit()
+        transaction.commitTransaction()
 
     file = Path(tables["with"].operations().current().metadataFileLocation().removeprefix("file:"))
     kilobytes = file.stat().st_size / 1000
