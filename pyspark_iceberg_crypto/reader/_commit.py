@@ -88,7 +88,8 @@ def is_refusal(error: Exception) -> bool:
 
 def snapshots_in(updates: Sequence[Any]) -> list[EncryptedSnapshot]:
     """Return the snapshots that updates add."""
-    return [one.snapshot for one in updates if isinstance(one, AddSnapshotUpdate)]
+    added = [one.snapshot for one in updates if isinstance(one, AddSnapshotUpdate)]
+    return [one for one in added if isinstance(one, EncryptedSnapshot)]
 
 
 def _snapshots_of(changes: Sequence[Any]) -> list[EncryptedSnapshot]:

@@ -208,7 +208,7 @@ class EncryptedTable(OpenedTable):
             self.refresh()
         except Exception:  # noqa: BLE001 (the error that led here counts)
             return None
-        now = self.metadata
+        now: Any = self.metadata
         listed = {one.snapshot_id: one for one in now.snapshots}
         taken = {one.sequence_number for one in now.snapshots}
         is_told = all(

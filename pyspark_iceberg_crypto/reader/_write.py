@@ -420,7 +420,7 @@ class EncryptedTransaction(Transaction):
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Have an operation be staged as a whole, or not at all: who goes on after its error commits no part of it."""
+        """Have a change be staged as a whole, or not at all: who catches its error commits no part of it."""
         self._require_open()
         staged = self._updates, self._requirements, list(self._snapshot_producers)
         count = len(self._written)
@@ -593,7 +593,7 @@ def _not_of_nulls(rewritten: BooleanExpression) -> BooleanExpression:
         case Or(left=left, right=right):
             return Or(_not_of_nulls(left), _not_of_nulls(right))
         case NotEqualTo() | NotNaN():
-            return And(NotNull(rewritten.term), rewritten)
+            return And(NotNull(term=rewritten.term), rewritten)
     return rewritten
 
 
