@@ -11,7 +11,8 @@ import os
 import re
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 from weakref import WeakSet
@@ -351,8 +352,8 @@ class EncryptedTransaction(Transaction):
         made = _commit.snapshots_in(self._updates)
         updates = self._updates
         requirements = (*self._requirements, AssertTableUUID(uuid=before.table_uuid))
-        written = self._taken()
         self._ended = _commit.unknown(table, "the commit was interrupted", made)
+        written = self._taken()
         try:
             self._table._do_commit(updates, requirements)
         except Exception as error:
@@ -530,7 +531,7 @@ class EncryptedTransaction(Transaction):
         given = file_schema or _schema_of(df.schema, schema)
         numbers, size = counter or itertools.count(), target or 0
         parts: Iterable[tuple[Any, Iterable[list[pa.RecordBatch]]]]
-        run: Any = ExecutorFactory.get_or_create().map
+        run: Any = _run
         if isinstance(df, pa.RecordBatchReader):
             if not spec.is_unpartitioned():
                 raise NotImplementedError(
@@ -613,6 +614,19 @@ def _with_defaults(df: Any, fields: list[NestedField]) -> Any:
     if isinstance(df, pa.Table):
         return filled(df)
     return pa.RecordBatchReader.from_batches(schema, map(filled, df))
+
+
+def _run(write: Callable[[WriteTask], DataFile], tasks: Iterable[WriteTask]) -> list[DataFile]:
+    """Write files at the same time. After an error none is being written any more."""
+    running: list[Future[DataFile]] = []
+    try:
+        for task in tasks:
+            running.append(ExecutorFactory.get_or_create().submit(write, task))
+        return [one.result() for one in running]
+    finally:
+        for one in running:
+            one.cancel()
+        wait(running)
 
 
 def _schema_of(arrow: pa.Schema, schema: Schema) -> Schema:
@@ -827,6 +841,10 @@ class _Encrypted(SnapshotProducer[Any]):
         """Write the manifests and their list, and return the snapshot; see PyIceberg's."""
         table, files = self._table, _files(self._table)
         metadata: Any = self._transaction.table_metadata
+        branch = self._target_branch
+        before = metadata.refs[branch].snapshot_id if branch in metadata.refs else None
+        if branch is not None and before != self._parent_snapshot_id:
+            raise CommitFailedException(_commit.changed(files.table))
         manifests = self._manifests()
         name = f"snap-{self._snapshot_id}-0-{self.commit_uuid}.avro"
         path = table.location_provider().new_metadata_location(name)
@@ -850,10 +868,8 @@ class _Encrypted(SnapshotProducer[Any]):
             "key-id": files.keys.sealed(writing_kek(table), output.written_with()),
         }
         added = AddSnapshotUpdate(snapshot=EncryptedSnapshot(**told))
-        branch = self._target_branch
         if branch is None:
             return (added,), ()
-        before = metadata.refs[branch].snapshot_id if branch in metadata.refs else None
         ref: dict[str, Any] = {
             "snapshot-id": self._snapshot_id,
             "ref-name": branch,

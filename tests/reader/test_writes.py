@@ -383,7 +383,10 @@ def test_a_transaction_is_used_again_and_not_changed_by_a_refresh(place: Place) 
     table.refresh()
     for _ in range(2):  # the second time, nothing is staged
         assert transaction.commit_transaction() is table
+    older = transaction.update_snapshot().fast_append()
     transaction.append(rows(2))
+    with pytest.raises(CommitFailedException, match="changed since this change began"):
+        older.commit()  # it would not have what was staged since
     transaction.commit_transaction()
     assert ids(table) == ids(place.open()) == [1, 2]
     assert len(table.snapshots()) == 2
