@@ -222,12 +222,13 @@ class Rest(Committer):
 
         def finish() -> OpenedTable:
             location, document = self.post(loaded.table, table, changes, requirements)
-            if (problem := not_kept(loaded.table, made, document)) is not None:
-                raise problem
+            problem = None
             try:
-                return table.loaded_again(Pointer(table.name(), location, {}, document), None)
+                if (problem := not_kept(loaded.table, made, document)) is None:
+                    return table.loaded_again(Pointer(table.name(), location, {}, document), None)
             except Exception as error:
                 raise committed(loaded.table, error, made) from error
+            raise problem
 
         return finish
 
@@ -279,6 +280,11 @@ class InStorage(Committer):
         version = _mac.Place.of(loaded.location).version + 1
         location, stored = self.made(document, version, keys, kek)
         fresh = table.loaded_again(Pointer(table.name(), location), stored)
+        old = [one["metadata-file"] for one in log[:-most]]
+        if document["properties"].get("write.metadata.delete-after-commit.enabled") != "true":
+            old = []
+        folder = _mac.Place.of(location).folder  # who edited the log names no other file
+        old = [one for one in old if _mac.Place.of(one).folder == folder]
 
         def finish() -> OpenedTable:
             try:
@@ -287,11 +293,8 @@ class InStorage(Committer):
                 if is_before(error) or is_refusal(error):
                     raise
                 raise unknown(loaded.table, error, _snapshots_of(changes)) from error
-            if document["properties"].get("write.metadata.delete-after-commit.enabled") == "true":
-                folder = _mac.Place.of(location).folder  # who edited the log names no other file
-                for one in (one["metadata-file"] for one in log[:-most]):
-                    if _mac.Place.of(one).folder == folder:
-                        delete(table.stored, one)
+            for one in old:
+                delete(table.stored, one)
             return fresh
 
         return finish

@@ -147,7 +147,7 @@ def _on_server(
         _, document = _commit.Rest().post(table, staged, changes, (AssertCreate(),))
     except CommitFailedException as error:
         raise TableAlreadyExistsError(f"Table {table} already exists") from error
-    if kek.json() not in (document.get("encryption-keys") or []):
+    if kek.key_id not in [one.get("key-id") for one in document.get("encryption-keys") or []]:
         raise _commit.refused_server(table)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import sys
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -357,14 +358,18 @@ class EncryptedTransaction(Transaction):
         try:
             self._table._do_commit(updates, requirements)
         except Exception as error:
-            self._ended = self._refused(error, made, before, written)
+            self._ended = self._outcome(error, made, before, written)
             if self._ended is error:
                 raise
             if self._ended is not None:
                 raise self._ended from error
+        except BaseException as interrupt:
+            if sys.version_info >= (3, 11):
+                interrupt.add_note(str(self._ended))
+            raise
         self._ended = None
 
-    def _refused(
+    def _outcome(
         self, error: Exception, made: Sequence[Any], before: Any, written: list[str]
     ) -> Exception | None:
         """Return what to say of an error of a commit, and delete the files if nothing was committed; None: it was."""
