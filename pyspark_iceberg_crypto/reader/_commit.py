@@ -9,14 +9,15 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import logging
 import os
 import time
 import uuid
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from errno import EACCES, EDQUOT, EMLINK, ENOENT, ENOSPC, ENOTSUP, EPERM, EROFS, EXDEV
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.exceptions import (
     BadRequestError,
@@ -27,14 +28,14 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
     UnauthorizedError,
-    ValidationException,
 )
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 from pyiceberg.table.update import AddSnapshotUpdate
 
-from pyspark_iceberg_crypto.errors import NotSupportedError
+from pyspark_iceberg_crypto.errors import IcebergCryptoError, NotSupportedError
 from pyspark_iceberg_crypto.reader import _mac, _pyiceberg
+from pyspark_iceberg_crypto.reader._checks import KEY_ID
 from pyspark_iceberg_crypto.reader._hadoop import current_metadata
 from pyspark_iceberg_crypto.reader._io import refuse_writing, writing
 from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
@@ -42,21 +43,20 @@ from pyspark_iceberg_crypto.reader._pyiceberg import Pointer
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
     from pyspark_iceberg_crypto.reader._keys import EncryptedKey, TableKeys
     from pyspark_iceberg_crypto.reader._table import EncryptedTable, OpenedTable
 
 _ALLOWED = ("add-snapshot", "set-snapshot-ref", "add-schema", "set-current-schema")
-_CERTAIN = "_nothing_committed"
-_NOT_COMMITTED = (
+_LOG = logging.getLogger(__name__)
+_NOT_LINKED = (EACCES, EDQUOT, EMLINK, ENOENT, ENOSPC, ENOTSUP, EPERM, EROFS, EXDEV)
+_BEFORE = "_before_the_commit"
+_REFUSALS = (
     *(CommitFailedException, NoSuchTableError),
     *(BadRequestError, ForbiddenError, UnauthorizedError),
 )
 _NAME_MAPPING = "schema.name-mapping.default"
-_UNKNOWN = (
-    "Nothing was deleted: the table may have the files that were written. Open it again: if its newest snapshot "
-    "is not of this change, make the change again."
-)
 _ORDER = (  # in which Iceberg's Java writes what a table has from the beginning
     *("format-version", "table-uuid", "location", "last-sequence-number", "last-updated-ms"),
     *("last-column-id", "current-schema-id", "schemas", "default-spec-id", "partition-specs"),
@@ -67,20 +67,35 @@ _ORDER = (  # in which Iceberg's Java writes what a table has from the beginning
 
 
 @contextmanager
-def nothing_committed() -> Iterator[None]:
-    """Mark errors as ones that mean that nothing was committed."""
+def before_the_commit() -> Iterator[None]:
+    """Mark errors as ones that came before anything was sent: no commit refers to the files of the change."""
     try:
         yield
     except Exception as error:
-        error.__dict__[_CERTAIN] = True
+        error.__dict__[_BEFORE] = True
         raise
 
 
-def is_certain(error: Exception) -> bool:
-    """Whether an error means that nothing was committed, so that the files of the change may be deleted."""
-    return isinstance(error, (CommitFailedException, ValidationException)) or _CERTAIN in vars(
-        error
-    )
+def is_before(error: Exception) -> bool:
+    """Whether an error came before anything was sent."""
+    return _BEFORE in vars(error)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether a catalog said that it did not commit; who asked it twice may tell of the second answer."""
+    return isinstance(error, _REFUSALS)
+
+
+def snapshots_in(updates: Sequence[Any]) -> list[EncryptedSnapshot]:
+    """Return the snapshots that updates add."""
+    added = [one.snapshot for one in updates if isinstance(one, AddSnapshotUpdate)]
+    return [one for one in added if isinstance(one, EncryptedSnapshot)]
+
+
+def _snapshots_of(changes: Sequence[Any]) -> list[EncryptedSnapshot]:
+    return [
+        EncryptedSnapshot.model_validate(one["snapshot"]) for one in changes if "snapshot" in one
+    ]
 
 
 def refuse_others(table: str, updates: Sequence[Any]) -> None:
@@ -102,12 +117,8 @@ def changes_of(table: EncryptedTable, updates: Sequence[Any], keys: TableKeys) -
             snapshot = update.snapshot
             if not isinstance(snapshot, EncryptedSnapshot):
                 refuse_writing(table.loaded.table)
-            if (
-                snapshot.key_id not in keys.entries
-            ):  # another transaction of this object was committed
-                raise CommitFailedException(changed(table.loaded.table))
             change["snapshot"] = json.loads(snapshot.model_dump_json())
-            entry = keys.entries[snapshot.key_id]
+            entry = keys.entries[snapshot.key_id or ""]
             for one in (keys.entries[entry.by or ""], entry):
                 if one.key_id not in known:
                     changes.append(added_key(one))
@@ -128,7 +139,7 @@ def changed(table: str) -> str:
     """Say that a change was made for a table that is another by now."""
     return (
         f"Table {table} has been changed since this change began. Nothing was committed. Refresh it, and make the "
-        "change again"
+        "change again, with another pa.RecordBatchReader if its rows came from one"
     )
 
 
@@ -187,9 +198,8 @@ class Committer:
         """Prepare a commit; an error here means that nothing was committed.
 
         Returns:
-            What commits, and returns the table as it is then. It raises CommitFailedException if nothing was
-            committed, so that the files of the change may be deleted, and CommitStateUnknownException if that is not
-            known.
+            What commits, and returns the table as it is then. Its errors are refusals of the catalog, or marked as
+            `before_the_commit`, or say what is known, and name the snapshots.
         """
         raise NotImplementedError
 
@@ -200,38 +210,39 @@ class Rest(Committer):
     def prepare(
         self, table: EncryptedTable, changes: list[Any], requirements: Sequence[Any]
     ) -> Callable[[], OpenedTable]:
-        """See `Committer`."""
+        """See `Committer`. The server knows nothing of KEKs, so the table's are looked at before and after."""
+        loaded, keys, made = table.loaded, table.keys, _snapshots_of(changes)
+        now = table.again()
+        had = {one["key-id"] for one in loaded.document.get("encryption-keys") or []}
+        keks = [keys.entries[keys.entries[one.key_id or ""].by or ""] for one in made]
+        if now.loaded.key_id != loaded.key_id or any(
+            one.key_id in had and now.keys.entries.get(one.key_id) != one for one in keks
+        ):
+            raise CommitFailedException("its keys are others")
 
         def finish() -> OpenedTable:
-            location, document = self.post(table.loaded.table, table, changes, requirements)
-            return table.loaded_again(Pointer(table.name(), location, {}, document), None)
+            location, document = self.post(loaded.table, table, changes, requirements)
+            problem = None
+            try:
+                if (problem := not_kept(loaded.table, made, document)) is None:
+                    return table.loaded_again(Pointer(table.name(), location, {}, document), None)
+            except Exception as error:
+                raise committed(loaded.table, error, made) from error
+            raise problem
 
         return finish
 
     def post(
         self, name: str, table: Table, changes: Sequence[Any], requirements: Sequence[Any]
     ) -> tuple[str, dict[str, Any]]:
-        """Send changes; returns where the metadata file is, and the metadata.
-
-        Raises:
-            NotSupportedError: the server dropped the keys.
-        """
+        """Send changes; returns where the metadata file is, and the metadata."""
         try:
             answer = json.loads(_pyiceberg.post_commit(table, changes, requirements))
             document, location = answer["metadata"], answer["metadata-location"]
-        except _NOT_COMMITTED as error:
-            error.__dict__[_CERTAIN] = True
+        except _REFUSALS:
             raise
         except Exception as error:
-            raise unknown(name, error) from error
-        kept = {one["key-id"] for one in document.get("encryption-keys") or []}
-        kept_by = {one["snapshot-id"]: one.get("key-id") for one in document.get("snapshots") or []}
-        for change in changes:
-            key, snapshot = change.get("encryption-key"), change.get("snapshot")
-            if (key and key["key-id"] not in kept) or (
-                snapshot and kept_by.get(snapshot["snapshot-id"]) != snapshot["key-id"]
-            ):
-                refuse_server(name)
+            raise unknown(name, error, _snapshots_of(changes)) from error
         return location, document
 
 
@@ -269,14 +280,21 @@ class InStorage(Committer):
         version = _mac.Place.of(loaded.location).version + 1
         location, stored = self.made(document, version, keys, kek)
         fresh = table.loaded_again(Pointer(table.name(), location), stored)
+        old = [one["metadata-file"] for one in log[:-most]]
+        if document["properties"].get("write.metadata.delete-after-commit.enabled") != "true":
+            old = []
+        folder = _mac.Place.of(location).folder  # who edited the log names no other file
+        old = [one for one in old if _mac.Place.of(one).folder == folder]
 
         def finish() -> OpenedTable:
-            self.swap(table, loaded.location, location, stored)
-            if document["properties"].get("write.metadata.delete-after-commit.enabled") == "true":
-                folder = _mac.Place.of(location).folder  # who edited the log names no other file
-                for one in (one["metadata-file"] for one in log[:-most]):
-                    if _mac.Place.of(one).folder == folder:
-                        _delete(table.stored, one)
+            try:
+                self.swap(table, loaded.location, location, stored)
+            except Exception as error:
+                if is_before(error) or is_refusal(error):
+                    raise
+                raise unknown(loaded.table, error, _snapshots_of(changes)) from error
+            for one in old:
+                delete(table.stored, one)
             return fresh
 
         return finish
@@ -320,15 +338,23 @@ class Sql(InStorage):
 
     def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
         """See `InStorage`."""
-        with nothing_committed():
-            write(table.loaded.table, table.stored, new, stored)
+        name = table.loaded.table
+        with before_the_commit():
+            write(name, table.stored, new, stored)
         try:
-            _pyiceberg.swap_pointer(table.catalog, table.name(), old, new)
-        except CommitFailedException:
-            _delete(table.stored, new)
+            swapped = _pyiceberg.swap_pointer(table.catalog, table.name(), old, new)
+        except CommitStateUnknownException:
             raise
-        except CommitStateUnknownException as error:
-            raise unknown(table.loaded.table, error) from error
+        except Exception as error:
+            delete(table.stored, new)
+            with before_the_commit():
+                raise IcebergCryptoError(
+                    f"Table {name}: the database of its catalog could not be changed: {error}",
+                    "Nothing was committed. Make the change again once the database can be written.",
+                ) from error
+        if not swapped:
+            delete(table.stored, new)
+            raise CommitFailedException(f"Table {name} has been updated by another process")
 
     def create(
         self, table: str, catalog: Any, identifier: Any, io: FileIO, location: str, stored: bytes
@@ -342,7 +368,7 @@ class Sql(InStorage):
         try:
             _pyiceberg.register(catalog, identifier, location)
         except (TableAlreadyExistsError, NoSuchNamespaceError):
-            _delete(io, location)
+            delete(io, location)
             raise
 
 
@@ -371,12 +397,11 @@ class Hadoop(InStorage):
 
     def swap(self, table: EncryptedTable, old: str, new: str, stored: bytes) -> None:
         """See `InStorage`."""
-        folder = old.rpartition("/metadata/")[0]
-        now = current_metadata(table.stored, folder)
-        with table.stored.new_input(
-            now
-        ).open() as stream:  # a table made again has the same versions
-            is_same = now == old and stream.read() == table.loaded.stored
+        with before_the_commit():
+            now = current_metadata(table.stored, old.rpartition("/metadata/")[0])
+            with table.stored.new_input(now).open() as stream:
+                # a table made again has the same versions
+                is_same = now == old and stream.read() == table.loaded.stored
         if not is_same:
             raise CommitFailedException(
                 f"Table {table.loaded.table} has been updated by another process"
@@ -394,12 +419,13 @@ class Hadoop(InStorage):
             raise refused_storage(table, location)
         unnamed = path.with_name(f"{uuid.uuid4()}.metadata.json")
         try:
-            with writing(table, location):
+            with before_the_commit(), writing(table, location):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 _write_local(unnamed, stored)
             named = _link(table, unnamed, path)
         finally:
-            unnamed.unlink(missing_ok=True)
+            with suppress(OSError):
+                unnamed.unlink()
         if not named:
             raise CommitFailedException(f"Table {table}: another process wrote {location}")
         version = _mac.Place.of(location).version
@@ -411,9 +437,7 @@ class Hadoop(InStorage):
                 missing_ok=True
             )  # Hadoop's, of the last
         except OSError as error:  # readers look for later versions than that of the hint
-            warnings.warn(
-                f"The version hint of {table} could not be written: {error}", stacklevel=2
-            )
+            _LOG.warning("The version hint of %s could not be written: %s", table, error)
 
 
 def local(location: str) -> Path | None:
@@ -459,20 +483,79 @@ def refused_catalog(table: str, catalog: object) -> NotSupportedError:
     )
 
 
-def refuse_server(table: str) -> NoReturn:
-    """Raise the error of a server that drops keys."""
-    raise NotSupportedError(
+def refused_server(table: str, snapshot_id: int | None = None) -> NotSupportedError:
+    """Make the error of a server that drops keys: of a snapshot, or of a new table."""
+    made = (
+        "The table was created, and cannot be used: drop it."
+        if snapshot_id is None
+        else f"Snapshot {snapshot_id} was committed, and cannot be read: roll the table back to its parent, or drop "
+        "the table if it has none."
+    )
+    return NotSupportedError(
         f"Table {table}: its REST server did not keep the encryption keys that it was sent",
-        "What was committed cannot be read. Update the server to one that supports encryption-keys of format version "
-        "3, and roll the table back to the snapshot before.",
+        f"{made} Update the server to one that supports encryption-keys of format version 3.",
     )
 
 
-def unknown(table: str, why: object) -> CommitStateUnknownException:
-    """Make the error of a commit of which nobody knows whether it was made."""
+def not_kept(
+    table: str, made: Sequence[EncryptedSnapshot], document: Mapping[str, Any]
+) -> IcebergCryptoError | None:
+    """Return the error of a table that lacks the keys of snapshots that were committed; None if all is well."""
+    keys = {one["key-id"]: one for one in document.get("encryption-keys") or []}
+    by_id = {one["snapshot-id"]: one.get("key-id") for one in document.get("snapshots") or []}
+    master_key = document["properties"].get(KEY_ID)
+    for one in made:
+        entry = keys.get(one.key_id)
+        if entry is None or by_id.get(one.snapshot_id, one.key_id) != one.key_id:
+            return refused_server(table, one.snapshot_id)
+        kek = keys.get(entry["encrypted-by-id"])
+        if kek is None or kek["encrypted-by-id"] != master_key:
+            return IcebergCryptoError(
+                f"Table {table}: snapshot {one.snapshot_id} was committed, and its KEK {entry['encrypted-by-id']} is "
+                f"not among the keys of '{master_key}'",
+                "Another client changed the table's keys at the same time. If the snapshot can be read, run "
+                "rotate_master_key again, and keep the former master key until then. If it cannot be read, roll the "
+                "table back to its parent, and make the change again.",
+            )
+    return None
+
+
+def unknown(table: str, why: object, made: Sequence[Snapshot] = ()) -> CommitStateUnknownException:
+    """Make the error of a commit of which nobody knows whether it was made, of these snapshots."""
     return CommitStateUnknownException(
-        f"Table {table}: it is not known whether the change was committed: {why}\n  hint: {_UNKNOWN}"
+        f"Table {table}: it is not known whether the change was committed: {_problem(why)}\n"
+        "  hint: Nothing was deleted: the table may have the files that were written. Open it again before anything "
+        f"else. {_look_for(made)}"
     )
+
+
+def committed(
+    table: str, why: object, made: Sequence[Snapshot] = ()
+) -> CommitStateUnknownException:
+    """Make the error of a commit that was made, of a table that is refused since."""
+    named = f" as snapshot {_ids(made)}" if made else ""
+    return CommitStateUnknownException(
+        f"Table {table}: the change was committed{named}, but the table as it is now is refused: "
+        f"{_problem(why)}\n  hint: Do not make the change again. Find out what is wrong with the table."
+    )
+
+
+def _problem(why: object) -> object:
+    """What went wrong: not the hint of an error that says that nothing was committed."""
+    return why.message if isinstance(why, IcebergCryptoError) else why
+
+
+def _look_for(made: Sequence[Snapshot]) -> str:
+    if not made:
+        return "Make the change again only if the table does not have it."
+    return (
+        f"The change was made if the table has, or had, snapshot {_ids(made)}: its snapshots are listed until they "
+        "expire. If it never had it, make the change again."
+    )
+
+
+def _ids(made: Sequence[Snapshot]) -> str:
+    return ", ".join(str(one.snapshot_id) for one in made)
 
 
 def in_order(document: dict[str, Any]) -> dict[str, Any]:
@@ -493,12 +576,16 @@ def write(table: str, io: FileIO, location: str, stored: bytes) -> None:
 
 def _link(table: str, unnamed: Path, path: Path) -> bool:
     """Give a file its name; False if there is one of this name."""
-    with writing(table, str(path)):
-        try:
-            os.link(unnamed, path)
-        except FileExistsError:
-            return path.samefile(unnamed)  # of NFS, which may do it twice
-        return True
+    try:
+        os.link(unnamed, path)
+    except FileExistsError:
+        return path.samefile(unnamed)  # of NFS, which may do it twice
+    except OSError as error:
+        if error.errno not in _NOT_LINKED:
+            raise
+        with before_the_commit(), writing(table, str(path)):
+            raise
+    return True
 
 
 def _write_local(path: Path, data: bytes) -> None:
@@ -508,8 +595,11 @@ def _write_local(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _delete(io: FileIO, location: str) -> None:
+def delete(io: FileIO, location: str) -> None:
+    """Delete a file that no table refers to. An error is logged: another one led here, or a commit was made."""
     try:
         io.delete(location)
-    except Exception as error:  # noqa: BLE001 (it is of no table any more)
-        warnings.warn(f"{location} could not be deleted: {error}", stacklevel=2)
+    except FileNotFoundError:
+        pass  # nothing was written yet
+    except Exception as error:  # noqa: BLE001 (see above)
+        _LOG.warning("%s could not be deleted: %s", location, error)

@@ -17,7 +17,7 @@ from pyiceberg.table.update import AssertCreate
 from pyspark_iceberg_crypto.errors import ConfigurationError, TableNotFoundError
 from pyspark_iceberg_crypto.kms import CachedKms
 from pyspark_iceberg_crypto.reader import _checks, _commit, _mac, _pyiceberg, _write
-from pyspark_iceberg_crypto.reader._hadoop import current_metadata
+from pyspark_iceberg_crypto.reader._hadoop import current_metadata, folder_of
 from pyspark_iceberg_crypto.reader._keys import EncryptedKey, TableKeys
 from pyspark_iceberg_crypto.reader._load import Tables, tables_of
 from pyspark_iceberg_crypto.reader._table import OpenedTable
@@ -139,10 +139,16 @@ def _on_server(
         {**new.properties(), "format-version": "3"},
     )
     if staged.metadata.format_version != 3:
-        _commit.refuse_server(table)
+        raise _commit.refused_server(table)
     keys = TableKeys(table, {}, kms.for_table(str(staged.metadata.table_uuid)))
-    key = _commit.added_key(_first_kek(keys, new, tables))
-    _commit.Rest().post(table, staged, [*changes, key], (AssertCreate(),))
+    kek = _first_kek(keys, new, tables)
+    changes.append(_commit.added_key(kek))
+    try:
+        _, document = _commit.Rest().post(table, staged, changes, (AssertCreate(),))
+    except CommitFailedException as error:
+        raise TableAlreadyExistsError(f"Table {table} already exists") from error
+    if kek.key_id not in [one.get("key-id") for one in document.get("encryption-keys") or []]:
+        raise _commit.refused_server(table)
 
 
 def _first_kek(keys: TableKeys, new: New, tables: Tables) -> EncryptedKey:
@@ -158,7 +164,7 @@ def _of_warehouse(table: str, warehouse: str, names: tuple[str, ...], new: New) 
         )
     if _mac.METADATA_PATH in new.table_properties:
         raise _commit.refused_path(table)
-    path = "/".join((warehouse.rstrip("/"), *names))
+    path = folder_of(warehouse, names)
     return path if urlparse(path).scheme else f"file://{Path(path).absolute()}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.io import FileIO
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError, TableNotFoundError
@@ -47,6 +48,11 @@ def current_metadata(io: FileIO, table: str) -> str:
     while later := _version(io, table, version + 1):
         found, version = later, version + 1
     return found
+
+
+def folder_of(warehouse: str, identifier: str | tuple[str, ...]) -> str:
+    """Return the folder of a table in a warehouse: one folder for each part of its name, which may have dots."""
+    return "/".join((warehouse.rstrip("/"), *Catalog.identifier_to_tuple(identifier)))
 
 
 def _highest(io: FileIO, table: str) -> int | None:

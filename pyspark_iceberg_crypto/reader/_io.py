@@ -54,11 +54,7 @@ _NOT_PICKLED = ("encryption.", "kms.", "uri", "token", "credential", "oauth2", "
 
 
 class EncryptedFileIO(FileIO):
-    """Reads a table's files, each with its own key. It writes none by their names alone.
-
-    Attributes:
-        uncommitted: the locations of files that were written and not committed, which alone are deleted.
-    """
+    """Reads a table's files, each with its own key. It writes none by their names alone, and deletes none."""
 
     def __init__(
         self,
@@ -67,7 +63,6 @@ class EncryptedFileIO(FileIO):
         keys: TableKeys | None,
         settings: Settings,
         pickle_file_keys: bool = False,
-        uncommitted: set[str] | None = None,
     ) -> None:
         """Make the FileIO of one table.
 
@@ -77,7 +72,6 @@ class EncryptedFileIO(FileIO):
             keys: the keys of the table's manifest lists; None in a process that only has those of tasks' files.
             settings: what is allowed beyond encrypted files with lengths.
             pickle_file_keys: see `open_table`.
-            uncommitted: as the attribute, where several FileIOs share it.
         """
         super().__init__(stored.properties)
         self.stored = stored
@@ -85,7 +79,6 @@ class EncryptedFileIO(FileIO):
         self._keys = keys
         self.settings = settings
         self.pickle_file_keys = pickle_file_keys
-        self.uncommitted = set() if uncommitted is None else uncommitted
         self._planned: WeakValueDictionary[str, Listed] = WeakValueDictionary()
         self._lists: OrderedDict[str, list[ManifestFile]] = OrderedDict()
         self._lock = threading.Lock()
@@ -192,16 +185,11 @@ class EncryptedFileIO(FileIO):
 
     def parquet_output(self, location: str) -> OutputFile:
         """Write a file that its writer encrypts."""
-        self.uncommitted.add(location)
         return self.stored.new_output(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Delete a file that was written here and not committed; refuse all others."""
-        name = location if isinstance(location, str) else location.location
-        if name not in self.uncommitted:
-            refuse_writing(self.table)
-        self.stored.delete(name)
-        self.uncommitted.discard(name)
+        """Refuse to delete: a transaction deletes what it wrote and did not commit."""
+        refuse_writing(self.table)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.pickle_file_keys:

@@ -34,7 +34,7 @@ from pyspark_iceberg_crypto.reader._commit import (
     refused_storage,
 )
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
-from pyspark_iceberg_crypto.reader._hadoop import current_metadata
+from pyspark_iceberg_crypto.reader._hadoop import current_metadata, folder_of
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
 from pyspark_iceberg_crypto.reader._keys import TableKeys, in_table
 from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
@@ -184,11 +184,10 @@ class OfPath(Source):
         self.catalog = NoopCatalog("path")
         self._path = path.rstrip("/")
         self._properties = properties
+        self._name = self._path
         if identifier is not None:
             self._name = _name(identifier)
-            self._path += "/" + self._name.replace(".", "/")
-        else:
-            self._name = self._path
+            self._path = folder_of(path, identifier)
 
     def find(self) -> Found:
         """Find the table, and read its metadata file once."""
@@ -225,7 +224,6 @@ class Tables:
         self.kms = kms
         self.settings = settings
         self.pickle_file_keys = pickle_file_keys
-        self._uncommitted: set[str] = set()
 
     def load(self) -> OpenedTable:
         """Load the table, and check its metadata; a hash of Hive that differs is looked at again."""
@@ -271,7 +269,6 @@ class Tables:
                 keys,
                 self.settings,
                 pickle_file_keys=self.pickle_file_keys,
-                uncommitted=self._uncommitted,
             )
         return kind(
             found.at.identifier,

@@ -18,7 +18,7 @@ from typing import Any
 from pyarrow.fs import FileSelector
 from pyiceberg.avro.file import AvroFile, AvroOutputFile
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO, InputFile, load_file_io
 from pyiceberg.io.pyarrow import (
@@ -28,7 +28,6 @@ from pyiceberg.io.pyarrow import (
     _check_pyarrow_schema_compatible,
     _combine_positional_deletes,
     _determine_partitions,
-    _expression_to_complementary_pyarrow,
     _get_column_projection_values,
     _to_requested_schema,
     bin_pack_arrow_table,
@@ -112,7 +111,6 @@ __all__ = [
     "bin_pack_record_batches",
     "check_compatible",
     "combine_positions",
-    "complementary",
     "default_location",
     "entries",
     "file_io",
@@ -161,7 +159,6 @@ combine_positions = _combine_positional_deletes
 missing_values = _get_column_projection_values
 requested = _to_requested_schema
 check_compatible = _check_pyarrow_schema_compatible
-complementary = _expression_to_complementary_pyarrow
 parse_row_filter = _parse_row_filter
 partitions = _determine_partitions
 
@@ -425,18 +422,18 @@ def register(catalog: Catalog, identifier: tuple[str, ...], location: str) -> No
     asked.register_table(identifier, location)
 
 
-def swap_pointer(catalog: Any, identifier: tuple[str, ...], old: str, new: str) -> None:
+def swap_pointer(catalog: Any, identifier: tuple[str, ...], old: str, new: str) -> bool:
     """Have a SQL catalog point to another metadata file, if it still points to the old one.
 
+    Returns:
+        Whether it did.
+
     Raises:
-        CommitFailedException: it does not, or it cannot: nothing was changed.
-        CommitStateUnknownException: it does not say whether it was changed.
+        CommitStateUnknownException: it does not say whether it was changed. After another error it was not.
     """
     from pyiceberg.catalog.sql import IcebergTables
     from sqlalchemy import update
-    from sqlalchemy.exc import SQLAlchemyError
 
-    name = ".".join(identifier)
     swap = (
         update(IcebergTables)
         .where(
@@ -447,17 +444,18 @@ def swap_pointer(catalog: Any, identifier: tuple[str, ...], old: str, new: str) 
         )
         .values(metadata_location=new, previous_metadata_location=old)
     )
-    with catalog.engine.connect() as connection:
-        try:
-            swapped = connection.execute(swap).rowcount
-        except SQLAlchemyError as error:
-            raise CommitFailedException(f"Table {name} could not be committed: {error}") from error
-        if swapped != 1:
-            raise CommitFailedException(f"Table {name} has been updated by another process")
-        try:
+    sent = False
+    try:
+        with catalog.engine.connect() as connection:
+            if connection.execute(swap).rowcount != 1:
+                return False
+            sent = True
             connection.commit()
-        except Exception as error:
+    except Exception as error:
+        if sent:
             raise CommitStateUnknownException(str(error)) from error
+        raise
+    return True
 
 
 def staged(catalog: Any, *given: Any, **properties: Any) -> tuple[Table, list[dict[str, Any]]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -31,6 +31,7 @@ from pyspark_iceberg_crypto.reader._rows import Rows
 if TYPE_CHECKING:
     import polars as pl
     from pyiceberg.table import Transaction
+    from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
     from pyspark_iceberg_crypto.reader._checks import Loaded
@@ -164,6 +165,16 @@ class EncryptedTable(OpenedTable):
             Found(at, self.loaded.table, stored), (self.stored, dict(self.config))
         )
 
+    def as_it_is(self) -> EncryptedTable:
+        """Return a table of the same metadata and keys, which stay what they are when this one is loaded again."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        return made
+
+    def again(self) -> EncryptedTable:
+        """Load the table again, and leave this one as it is."""
+        return cast("EncryptedTable", self._again())
+
     def _committer(self) -> _commit.Committer:
         _write.check_writable(self, self.io.settings)
         committer = self._tables.source.committer(self.loaded.table, self.io.settings)
@@ -174,19 +185,51 @@ class EncryptedTable(OpenedTable):
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
     ) -> None:
         with self._lock:
-            with _commit.nothing_committed():
+            with _commit.before_the_commit():
                 committer = self._committer()
                 changes = _commit.changes_of(self, updates, self.keys)
                 finish = committer.prepare(self, changes, requirements)
             self._become(finish())
 
-    def has_any(self, snapshots: set[int]) -> bool | None:
-        """Refresh; say whether the table has one of these snapshots by now. None if that cannot be told."""
+    def has_any(self, made: Sequence[Snapshot], before: TableMetadata) -> bool | None:
+        """Refresh; say whether the table has one of the snapshots of a commit that was refused.
+
+        A server may list the heads of branches alone, and snapshots expire. So one that is not listed is not there only
+        if its sequence number is another's, or was not given yet, and if all snapshots since then are listed.
+
+        Args:
+            made: the snapshots.
+            before: the metadata that they were made for.
+
+        Returns:
+            None if that cannot be told.
+        """
         try:
             self.refresh()
         except Exception:  # noqa: BLE001 (the error that led here counts)
             return None
-        return any(one.snapshot_id in snapshots for one in self.metadata.snapshots)
+        now: Any = self.metadata
+        listed = {one.snapshot_id: one for one in now.snapshots}
+        taken = {one.sequence_number for one in now.snapshots}
+        is_told = all(
+            (one.sequence_number or 0) > now.last_sequence_number or one.sequence_number in taken
+            for one in made
+        )
+        ours = {one.snapshot_id for one in made}
+        known = {one.snapshot_id for one in before.snapshots}
+        ends = [*listed, *(one.snapshot_id for one in now.refs.values())]
+        while ends:
+            at = ends.pop()
+            if at in ours:
+                return True
+            if at in known:
+                continue
+            known.add(at)
+            if at not in listed:
+                is_told = False
+            elif (parent := listed[at].parent_snapshot_id) is not None:
+                ends.append(parent)
+        return False if is_told else None
 
     def _is_another(self) -> NotSupportedError:
         return NotSupportedError(

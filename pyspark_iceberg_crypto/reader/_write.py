@@ -8,29 +8,55 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
+import sys
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, cast
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.compute as _compute
 import pyarrow.parquet.encryption as pe
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.visitors import bind
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    Or,
+)
+from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.io import OutputFile
-from pyiceberg.io.pyarrow import pyarrow_to_schema, schema_to_pyarrow
+from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema, schema_to_pyarrow
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema, sanitize_column_names
 from pyiceberg.table import ALWAYS_TRUE, TableProperties
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation
-from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, SetSnapshotRefUpdate
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetSnapshotRefUpdate,
+)
 from pyiceberg.typedef import EMPTY_DICT, Properties, Record
-from pyiceberg.types import DoubleType, FloatType, LongType, NestedField
+from pyiceberg.types import (
+    BooleanType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+)
 from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
 
@@ -71,13 +97,27 @@ if TYPE_CHECKING:
     from pyspark_iceberg_crypto.reader._table import EncryptedTable
 
 pc: Any = _compute  # which makes its functions as it is imported
+_READ: WeakSet[pa.RecordBatchReader] = WeakSet()  # rows are in them once
 DATA_KEY_LENGTH = "encryption.data-key-length"
 _LENGTHS = ("16", "24", "32")
 _ROW_ID = NestedField(2147483540, "_row_id", LongType(), required=False)
 _UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType(), required=False)
 _FIELD_ID = b"PARQUET:field_id"
+# Types whose defaults are in metadata as Arrow has them.
+_FILLED = (BooleanType, IntegerType, LongType, FloatType, DoubleType, StringType)
 # Table properties of encryption that do not change how files are written; value keys are for values, not for files.
 _HARMLESS = ("encryption.plaintext-", "encryption.value-key.")
+# What these may be; files are written like that.
+_HONOURED = {
+    "write.format.default": ("parquet",),
+    "write.parquet.page-version": ("v1", "parquet_1_0"),
+    "write.parquet.compression-codec": ("zstd", "gzip", "snappy", "lz4", "brotli", "uncompressed"),
+    "write.avro.compression-codec": ("gzip", "zstd", "snappy"),
+    "write.metadata.compression-codec": ("none", "gzip"),
+    "write.location-provider.impl": (),
+    "write.py-location-provider.impl": (),
+}
+_NUMBERS = ("write.metadata.previous-versions-max", "write.summary.partition-limit")
 _REFUSED = (
     *("add_files", "upsert", "dynamic_partition_overwrite", "update_spec", "update_sort_order"),
     *("update_statistics", "upgrade_table_version", "set_properties", "remove_properties"),
@@ -94,18 +134,18 @@ def check_properties(table: str, properties: Mapping[str, str], settings: Settin
     """
     data_key_length(table, properties)
     known = {_checks.KEY_ID, DATA_KEY_LENGTH, _mac.PROPERTY}
-    values = {
-        "write.format.default": ("parquet",),
-        "write.parquet.page-version": ("v1", "parquet_1_0"),
-        "write.location-provider.impl": (),
-        "write.py-location-provider.impl": (),
-    }
     for name, value in properties.items():
-        allowed = values.get(name, None if name.startswith("encryption.") else (value.lower(),))
-        if name in known or name.startswith(_HARMLESS):
+        allowed = _HONOURED.get(name, () if name.startswith("encryption.") else None)
+        if name in known or name.startswith(_HARMLESS) or allowed is None:
             continue
-        if allowed is None or value.lower() not in allowed:
+        if value.lower() not in allowed:
             raise _not_written(table, f"it has {name}={value}")
+    for name in _NUMBERS:
+        value = properties.get(name, "0")
+        if not re.fullmatch("[0-9]{1,9}", value):
+            raise ConfigurationError(
+                f"Table {table}: {name}='{value}' is not a number", "Give one. Nothing was written."
+            )
     if settings.manager is not None:
         raise _not_written(table, f"its catalog has encryption.manager-impl={settings.manager}")
 
@@ -153,16 +193,22 @@ def _files(table: Any) -> EncryptedFileIO:
 
 
 class EncryptedTransaction(Transaction):
-    """A transaction of an encrypted table. What it does not write encrypted is refused."""
+    """A transaction of an encrypted table. What it does not write encrypted is refused.
+
+    It is of the table as it was when it began, with the keys of then. It ends with a commit that failed, or of which
+    nobody knows whether it was made, and with an error in its `with` block: then nothing more can be done with it, and
+    it deletes nothing more.
+    """
 
     _table: Any
 
     def __init__(self, table: EncryptedTable) -> None:
         """Begin; a KEK is there before a file is written."""
-        super().__init__(table)
+        super().__init__(table.as_it_is())
+        self._of = table
         self._written: list[str] = []
-        self._began = table.metadata_location
-        writing_kek(table)
+        self._ended: Exception | None = None
+        writing_kek(self._table)
 
     def _scan(
         self, row_filter: str | BooleanExpression = ALWAYS_TRUE, case_sensitive: bool = True
@@ -174,10 +220,17 @@ class EncryptedTransaction(Transaction):
         self, snapshot_properties: dict[str, str] = EMPTY_DICT, branch: str | None = MAIN_BRANCH
     ) -> EncryptedUpdate:
         """Make a snapshot, of the branch of the others; see `pyiceberg.table.Transaction.update_snapshot`."""
-        if any(one._target_branch != branch for one in self._snapshot_producers):
+        self._require_open()
+        others = {one._target_branch for one in self._snapshot_producers}
+        if others - {branch}:
             raise _not_written(
                 self._table.loaded.table,
                 f"branch {branch} would be the second one of a transaction",
+            )
+        if branch is None and _commit.snapshots_in(self._updates):
+            raise _not_written(
+                self._table.loaded.table,
+                "a change without a branch would be of two snapshots, of which neither follows the other",
             )
         return EncryptedUpdate(self, self._table.io, branch, snapshot_properties)
 
@@ -188,7 +241,16 @@ class EncryptedTransaction(Transaction):
         branch: str | None = MAIN_BRANCH,
     ) -> None:
         """Append rows; see `pyiceberg.table.Transaction.append`."""
-        self._check(df)
+        df = self._checked(df)
+        with self._all_or_nothing():
+            self._append(df, snapshot_properties, branch)
+
+    def _append(
+        self,
+        df: pa.Table | pa.RecordBatchReader,
+        snapshot_properties: dict[str, str],
+        branch: str | None,
+    ) -> None:
         with self._append_snapshot_producer(snapshot_properties, branch=branch) as producer:
             for file in self._write(df, producer.commit_uuid):
                 producer.append_data_file(file)
@@ -202,12 +264,17 @@ class EncryptedTransaction(Transaction):
         branch: str | None = MAIN_BRANCH,
     ) -> None:
         """Delete rows and append others; see `pyiceberg.table.Transaction.overwrite`."""
-        self._check(df)
-        if overwrite_filter != AlwaysFalse():
-            self.delete(
-                overwrite_filter, snapshot_properties, case_sensitive, branch, Operation.OVERWRITE
-            )
-        self.append(df, snapshot_properties, branch)
+        df = self._checked(df)
+        with self._all_or_nothing():
+            if overwrite_filter != AlwaysFalse():
+                self._delete(
+                    overwrite_filter,
+                    snapshot_properties,
+                    case_sensitive,
+                    branch,
+                    Operation.OVERWRITE,
+                )
+            self._append(df, snapshot_properties, branch)
 
     def delete(
         self,
@@ -217,23 +284,35 @@ class EncryptedTransaction(Transaction):
         branch: str | None = MAIN_BRANCH,
         _isolation_operation: Operation | None = None,
     ) -> None:
-        """Delete rows; see `pyiceberg.table.Transaction.delete`.
+        """Delete the rows that a scan with this filter shows; see `pyiceberg.table.Transaction.delete`.
 
         Files with both kinds of rows are written again without those that are deleted, now or before. The other rows
         keep their row ids (specification, "Row Lineage").
         """
+        with self._all_or_nothing():
+            isolation = _isolation_operation or Operation.DELETE
+            self._delete(delete_filter, snapshot_properties, case_sensitive, branch, isolation)
+
+    def _delete(
+        self,
+        delete_filter: str | BooleanExpression,
+        snapshot_properties: dict[str, str],
+        case_sensitive: bool,
+        branch: str | None,
+        isolation: Operation,
+    ) -> None:
         properties = self.table_metadata.properties
         if properties.get(TableProperties.DELETE_MODE) == TableProperties.DELETE_MODE_MERGE_ON_READ:
             warnings.warn(
-                "Merge on read is not yet supported, falling back to copy-on-write", stacklevel=2
+                "Merge on read is not yet supported, falling back to copy-on-write", stacklevel=3
             )
         if isinstance(delete_filter, str):
             delete_filter = _pyiceberg.parse_row_filter(delete_filter)
-        isolation = _isolation_operation or Operation.DELETE
+        planned = _not_of_nulls(rewrite_not(delete_filter))
         update = self.update_snapshot(snapshot_properties, branch)
         with update.delete() as whole:
             whole._isolation_operation = isolation
-            whole.delete_by_predicate(delete_filter, case_sensitive)
+            whole.delete_by_predicate(planned, case_sensitive)
         if whole.rewrites_needed:
             commit_uuid = uuid.uuid4()
             replaced = self._without(delete_filter, case_sensitive, branch, commit_uuid)
@@ -242,91 +321,179 @@ class EncryptedTransaction(Transaction):
                     producer._isolation_operation = isolation
                     producer._starting_snapshot_id = whole._starting_snapshot_id
                     producer.commit_uuid = commit_uuid
-                    producer.delete_by_predicate(delete_filter, case_sensitive)
+                    producer.delete_by_predicate(planned, case_sensitive)
                     for old, new in replaced:
                         producer.delete_data_file(old)
                         for file in new:
                             producer.append_data_file(file)
         elif not whole.files_affected:
-            warnings.warn("Delete operation did not match any records", stacklevel=2)
+            warnings.warn("Delete operation did not match any records", stacklevel=3)
 
     def commit_transaction(self) -> Any:
         """Commit; see `pyiceberg.table.Transaction.commit_transaction`.
 
         When it is certain that nothing was committed, the files that this transaction wrote are deleted.
+
+        Raises:
+            CommitFailedException: the table has been changed since the transaction began: nothing was committed.
+            CommitStateUnknownException: nobody knows whether it was committed; the message names its snapshots.
         """
-        producers = list(self._snapshot_producers)
-        if self._table.metadata_location != self._began:  # another transaction, or a refresh
-            self._failed = True
-            self._delete_all(producers)
-            raise CommitFailedException(_commit.changed(self._table.loaded.table))
-        if self._updates:  # with none left PyIceberg does not try again: partitions, row ids and keys are those of then
-            self._snapshot_producers = []
+        with self._of._lock:
+            self._require_open()
+            if self._updates:
+                self._commit_staged()
+                self._of._become(self._table)
+            elif self._snapshot_producers:
+                self._check_others()
+        return self._of
+
+    def _commit_staged(self) -> None:
+        """Commit. From here on only this call may delete the files; it does if nothing was committed for sure."""
+        table, before = self._table.loaded.table, self._table.metadata
+        made = _commit.snapshots_in(self._updates)
+        updates = self._updates
+        requirements = (*self._requirements, AssertTableUUID(uuid=before.table_uuid))
+        self._ended = _commit.unknown(table, "the commit was interrupted", made)
+        written = self._taken()
         try:
-            table = super().commit_transaction()
+            self._table._do_commit(updates, requirements)
         except Exception as error:
-            if _commit.is_certain(error):
-                made = self._table.has_any({one._snapshot_id for one in producers})
-                if made:  # whoever answered had asked twice
-                    raise _commit.unknown(self._table.loaded.table, error) from error
-                if made is False:
-                    self._delete_all(producers)
-            if isinstance(error, CommitFailedException):
-                told = f"{_commit.changed(self._table.loaded.table)}: {error}"
-                raise CommitFailedException(told) from error
+            self._ended = self._outcome(error, made, before, written)
+            if self._ended is error:
+                raise
+            if self._ended is not None:
+                raise self._ended from error
+        except BaseException as interrupt:
+            if sys.version_info >= (3, 11):
+                interrupt.add_note(str(self._ended))
             raise
-        committed = (
-            one
-            for made in producers
-            for one in (*made._written_manifests, *made._written_manifest_lists)
-        )
-        _files(self._table).uncommitted.difference_update(self._written, committed)
-        self._written.clear()
-        return table
+        self._ended = None
+
+    def _outcome(
+        self, error: Exception, made: Sequence[Any], before: Any, written: list[str]
+    ) -> Exception | None:
+        """Return what to say of an error of a commit, and delete the files if nothing was committed; None: it was."""
+        table = self._table.loaded.table
+        if not _commit.is_before(error):
+            if not _commit.is_refusal(error):
+                return error  # it says what is known
+            there = self._of.has_any(made, before)
+            if there is None:
+                return _commit.unknown(table, error, made)
+            if there:  # whoever answered had asked twice
+                self._table._become(self._of)
+                return _commit.not_kept(table, made, self._table.loaded.document)
+        self._remove(written)
+        if isinstance(error, CommitFailedException):
+            return CommitFailedException(f"{_commit.changed(table)}: {error}")
+        return error
+
+    def _check_others(self) -> None:
+        """Where a delete matched nothing, look whether rows that it would match were added since."""
+        before = self._table.loaded
+        try:
+            super().commit_transaction()
+        except Exception as error:
+            self._ended = error
+            raise
+        finally:
+            if self._table.loaded is not before:
+                self._of._become(self._table)
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         """Commit; or, after an error before the commit, delete the files that were written."""
-        if isinstance(error, Exception) and not self._failed:
-            self._delete_all(self._snapshot_producers)
-        super().__exit__(kind, error, trace)
+        if error is None:
+            self.commit_transaction()
+        elif self._ended is None:
+            self._ended = RuntimeError(
+                f"Table {self._table.loaded.table}: this transaction ended with an error, and nothing of it was "
+                "committed. Begin another one"
+            )
+            written = self._taken()
+            if isinstance(error, Exception):  # after an interrupt files may be written still
+                self._remove(written)
 
     def _apply(
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()
     ) -> Transaction:
+        self._require_open()
         self._table.refuse_others(updates)
         return super()._apply(updates, requirements)
 
-    def _delete_all(self, producers: Iterable[Any]) -> None:
-        for producer in producers:
-            producer._clean_all_uncommitted()
-        self._delete_written()
+    def _require_open(self) -> None:
+        if self._ended is not None:
+            raise self._ended.with_traceback(None)
 
-    def _delete_written(self) -> None:
-        while self._written:
-            location = self._written.pop()
-            try:
-                _files(self._table).delete(location)
-            except FileNotFoundError:
-                pass  # nothing was written yet
-            except Exception as error:  # noqa: BLE001 (it is of no table; the error that led here counts)
-                warnings.warn(f"{location} could not be deleted: {error}", stacklevel=2)
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Have a change be staged as a whole, or not at all: who catches its error commits no part of it."""
+        self._require_open()
+        staged = self._updates, self._requirements, list(self._snapshot_producers)
+        count = len(self._written)
+        try:
+            yield
+        except BaseException as error:
+            self._updates, self._requirements, self._snapshot_producers = staged
+            written = self._written[count:]
+            del self._written[count:]
+            if isinstance(error, Exception):
+                self._remove(written)
+            raise
 
-    def _check(self, df: Any) -> None:
-        """Check that rows have the table's columns."""
+    def _taken(self) -> list[str]:
+        """Take all that was staged out of the transaction; return the files that were written for it."""
+        written, self._written = self._written, []
+        self._updates, self._requirements, self._snapshot_producers = (), (), []
+        return written
+
+    def _remove(self, written: Iterable[str]) -> None:
+        """Delete files of which no commit can have told."""
+        for location in written:
+            _commit.delete(self._table.stored, location)
+
+    def _checked(self, df: Any) -> Any:
+        """Check that rows have the table's columns, and give them the defaults of those that they lack.
+
+        Defaults are those for new rows (specification, "Default values").
+        """
         if not isinstance(df, pa.Table | pa.RecordBatchReader):
             raise ValueError(f"Expected pa.Table or pa.RecordBatchReader, got: {df}")
+        is_read_once = isinstance(df, pa.RecordBatchReader)
+        if is_read_once and df in _READ:
+            raise ConfigurationError(
+                f"Table {self._table.loaded.table}: this pa.RecordBatchReader was given to another change, which took "
+                "rows out of it",
+                "Make another one of the same rows. Nothing was written.",
+            )
         metadata = self.table_metadata
         schema = metadata.schema()
-        _pyiceberg.check_compatible(schema, df.schema, format_version=metadata.format_version)
-        given = _schema_of(df.schema, schema)
-        for name in schema.column_names:
-            field = schema.find_field(name)
-            if field.write_default != field.initial_default and name not in given.column_names:
+        filled = _with_defaults(df, self._lacking(df.schema, schema))
+        _pyiceberg.check_compatible(schema, filled.schema, format_version=metadata.format_version)
+        if is_read_once:
+            _READ.add(df)
+        return filled
+
+    def _lacking(self, arrow: pa.Schema, schema: Schema) -> list[NestedField]:
+        """Return the columns with defaults that rows lack.
+
+        Raises:
+            ConfigurationError: one of them has a default that is not written here.
+        """
+        fields = [schema.find_field(name) for name in schema.column_names]
+        fields = [one for one in fields if one.write_default is not None]
+        try:
+            given = set(_schema_of(arrow, schema).field_ids) if fields else set()
+        except ValueError:  # PyIceberg's check says what is wrong
+            return []
+        lacking = [one for one in fields if one.field_id not in given]
+        for field in lacking:
+            if field not in schema.fields or not isinstance(field.field_type, _FILLED):
                 raise ConfigurationError(
-                    f"Table {self._table.loaded.table}: column {name} is missing, and PyIceberg does not write its "
-                    f"default, {field.write_default}",
+                    f"Table {self._table.loaded.table}: column {schema.find_column_name(field.field_id)} is missing, "
+                    f"and its default, {field.write_default}, is not written in Python",
                     "Add the column to the rows. Nothing was written.",
                 )
+        return lacking
 
     def _without(
         self, deleted: BooleanExpression, case_sensitive: bool, branch: str | None, commit_uuid: Any
@@ -334,7 +501,8 @@ class EncryptedTransaction(Transaction):
         """Write the files again that have rows of a filter, without these rows."""
         metadata = self.table_metadata
         schema = metadata.schema()
-        kept = _pyiceberg.complementary(bind(schema, deleted, case_sensitive), schema)
+        shown = expression_to_pyarrow(bind(schema, deleted, case_sensitive), schema)
+        kept = ~pc.coalesce(shown, pc.scalar(False))  # also where it is null
         scan = self._scan(deleted, case_sensitive)
         counter = itertools.count()
         replaced: list[tuple[DataFile, list[DataFile]]] = []
@@ -368,7 +536,7 @@ class EncryptedTransaction(Transaction):
         given = file_schema or _schema_of(df.schema, schema)
         numbers, size = counter or itertools.count(), target or 0
         parts: Iterable[tuple[Any, Iterable[list[pa.RecordBatch]]]]
-        run: Any = ExecutorFactory.get_or_create().map
+        run: Any = _run
         if isinstance(df, pa.RecordBatchReader):
             if not spec.is_unpartitioned():
                 raise NotImplementedError(
@@ -381,13 +549,7 @@ class EncryptedTransaction(Transaction):
         elif spec.is_unpartitioned():
             parts = [(None, _pyiceberg.bin_pack_arrow_table(df, size))]
         else:
-            parts = (
-                (
-                    one.partition_key,
-                    _pyiceberg.bin_pack_arrow_table(one.arrow_table_partition, size),
-                )
-                for one in _pyiceberg.partitions(spec, schema, df)
-            )
+            parts = self._partitioned(df, size)
         tasks = (
             WriteTask(commit_uuid, next(numbers), given, batches, partition_key=key)
             for key, packed in parts
@@ -395,6 +557,26 @@ class EncryptedTransaction(Transaction):
         )
         writer = DataFileWriter(self._table, metadata, file_schema or schema, self._written)
         return list(run(writer.write, tasks))
+
+    def _partitioned(self, df: pa.Table, size: int) -> Iterator[tuple[Any, Any]]:
+        """Part rows by their partitions.
+
+        Raises:
+            NotSupportedError: PyIceberg would lose or double rows: it takes partitions for those of equal values, and
+                NaN does not equal itself, and 0.0 equals -0.0.
+        """
+        left = len(df)
+        metadata = self.table_metadata
+        for one in _pyiceberg.partitions(metadata.spec(), metadata.schema(), df):
+            rows = one.arrow_table_partition
+            left -= len(rows)
+            if not len(rows) or left < 0:
+                raise NotSupportedError(
+                    f"Table {self._table.loaded.table}: a partition of NaN, or of 0.0 and -0.0, is not written in "
+                    "Python",
+                    "Nothing was written. Write these rows with Spark, or partition the table by another column.",
+                )
+            yield one.partition_key, _pyiceberg.bin_pack_arrow_table(rows, size)
 
 
 def _refused(name: str) -> Any:
@@ -407,6 +589,49 @@ def _refused(name: str) -> Any:
 
 for _name in _REFUSED:
     setattr(EncryptedTransaction, _name, _refused(_name))
+
+
+def _not_of_nulls(rewritten: BooleanExpression) -> BooleanExpression:
+    """Have != say that null is not meant, as scans have it: PyIceberg would drop a whole file with such rows."""
+    match rewritten:
+        case And(left=left, right=right):
+            return And(_not_of_nulls(left), _not_of_nulls(right))
+        case Or(left=left, right=right):
+            return Or(_not_of_nulls(left), _not_of_nulls(right))
+        case NotEqualTo() | NotNaN():
+            return And(NotNull(term=rewritten.term), rewritten)
+    return rewritten
+
+
+def _with_defaults(df: Any, fields: list[NestedField]) -> Any:
+    """Return rows with these columns, which have their defaults."""
+    if not fields:
+        return df
+    more = schema_to_pyarrow(Schema(*fields))
+    schema = pa.schema([*df.schema, *more], metadata=df.schema.metadata)
+
+    def filled(rows: Any) -> Any:
+        for at, one in enumerate(fields):
+            value = pa.scalar(one.write_default, more.field(at).type)
+            rows = rows.append_column(more.field(at), pa.repeat(value, len(rows)))
+        return rows
+
+    if isinstance(df, pa.Table):
+        return filled(df)
+    return pa.RecordBatchReader.from_batches(schema, map(filled, df))
+
+
+def _run(write: Callable[[WriteTask], DataFile], tasks: Iterable[WriteTask]) -> list[DataFile]:
+    """Write files at the same time. After an error none is being written any more."""
+    running: list[Future[DataFile]] = []
+    try:
+        for task in tasks:
+            running.append(ExecutorFactory.get_or_create().submit(write, task))
+        return [one.result() for one in running]
+    finally:
+        for one in running:
+            one.cancel()
+        wait(running)
 
 
 def _schema_of(arrow: pa.Schema, schema: Schema) -> Schema:
@@ -581,7 +806,12 @@ class EncryptedUpdate(UpdateSnapshot):
 
 
 class _Encrypted(SnapshotProducer[Any]):
-    """What makes a snapshot: its manifests and its list are encrypted, and row ids are assigned."""
+    """What makes a snapshot: its manifests and its list are encrypted, and row ids are assigned.
+
+    The transaction deletes what it wrote, if anyone does: PyIceberg's lists for that stay empty.
+    """
+
+    _transaction: Any
 
     def append_data_file(self, data_file: DataFile) -> Any:
         """Add a file that has a key; one without is refused."""
@@ -594,7 +824,7 @@ class _Encrypted(SnapshotProducer[Any]):
         files = _files(self._table)
         name = f"{self.commit_uuid}-m{next(self._manifest_num_counter)}.avro"
         path = self._table.location_provider().new_metadata_location(name)
-        self._written_manifests.append(path)
+        self._transaction._written.append(path)
         return EncryptedManifestWriter(
             files.table,
             spec,
@@ -616,10 +846,14 @@ class _Encrypted(SnapshotProducer[Any]):
         """Write the manifests and their list, and return the snapshot; see PyIceberg's."""
         table, files = self._table, _files(self._table)
         metadata: Any = self._transaction.table_metadata
+        branch = self._target_branch
+        before = metadata.refs[branch].snapshot_id if branch in metadata.refs else None
+        if branch is not None and before != self._parent_snapshot_id:
+            raise CommitFailedException(_commit.changed(files.table))
         manifests = self._manifests()
         name = f"snap-{self._snapshot_id}-0-{self.commit_uuid}.avro"
         path = table.location_provider().new_metadata_location(name)
-        self._written_manifest_lists.append(path)
+        self._transaction._written.append(path)
         output = files.encrypted_output(path, self._key_length)
         sequence, first = metadata.next_sequence_number(), metadata.next_row_id or 0
         with EncryptedManifestListWriter(
@@ -639,10 +873,8 @@ class _Encrypted(SnapshotProducer[Any]):
             "key-id": files.keys.sealed(writing_kek(table), output.written_with()),
         }
         added = AddSnapshotUpdate(snapshot=EncryptedSnapshot(**told))
-        branch = self._target_branch
         if branch is None:
             return (added,), ()
-        before = metadata.refs[branch].snapshot_id if branch in metadata.refs else None
         ref: dict[str, Any] = {
             "snapshot-id": self._snapshot_id,
             "ref-name": branch,

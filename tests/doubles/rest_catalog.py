@@ -55,6 +55,9 @@ class RestCatalogDouble:
         asked: the paths that were asked for.
         kept: what of a new table's or a commit's changes it keeps.
         after: what it answers, with this status, after it made a change; 200 is the truth.
+        first: what happens once before the next change.
+        then: what happens once after the next change; its answer has the status that this returns.
+        heads_only: whether it tells only of snapshots that branches and tags have.
     """
 
     def __init__(self) -> None:
@@ -64,6 +67,9 @@ class RestCatalogDouble:
         self.uri = ""
         self.kept: Callable[[dict[str, Any]], bool] = lambda change: True
         self.after = 200
+        self.first: Callable[[], object] | None = None
+        self.then: Callable[[], int] | None = None
+        self.heads_only = False
 
     @contextmanager
     def running(self) -> Iterator[RestCatalogDouble]:
@@ -87,15 +93,20 @@ class RestCatalogDouble:
             def do_POST(self) -> None:
                 double.asked.append(self.path)
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                first, double.first = double.first, None
+                if first:
+                    first()
                 status, answer = double.changed(self.path, body)
-                self.say(*((status, answer) if status != 200 else (double.after, answer)))
+                then, double.then = double.then, None
+                after = then() if then else double.after
+                self.say(*((status, answer) if status != 200 else (after, answer)))
 
             def log_message(self, *_: Any) -> None:
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.uri = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield self
@@ -162,4 +173,9 @@ class RestCatalogDouble:
         if found is None:
             error = {"message": "no such table", "type": "NoSuchTableException", "code": 404}
             return 404, {"error": error}
-        return 200, {"metadata-location": found[0], "metadata": found[1], "config": {}}
+        metadata = found[1]
+        if self.heads_only:
+            heads = {one["snapshot-id"] for one in metadata["refs"].values()}
+            told = [one for one in metadata["snapshots"] if one["snapshot-id"] in heads]
+            metadata = {**metadata, "snapshots": told}
+        return 200, {"metadata-location": found[0], "metadata": metadata, "config": {}}

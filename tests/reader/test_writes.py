@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
+import re
 import shutil
+import sys
+import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +33,33 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationException,
 )
-from pyiceberg.io.pyarrow import PyArrowFile
+from pyiceberg.io.pyarrow import PyArrowFile, schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import OperationalError
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms import CachedKms
@@ -38,12 +67,14 @@ from pyspark_iceberg_crypto.reader import (
     _commit,
     _keys,
     _load,
+    _write,
     create_table,
     open_table,
     verify_table,
 )
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader._settings import Settings
+from pyspark_iceberg_crypto.reader._table import EncryptedScan
 from reader.golden import Golden, ViewFs, shared_client
 
 ID = NestedField(1, "id", LongType(), required=False)
@@ -58,7 +89,8 @@ def rows(*ids: int, note: str = MARKER) -> pa.Table:
 
 
 def ids(table: Any) -> list[int]:
-    return sorted(table.scan().to_arrow()["id"].to_pylist())
+    scan = table if isinstance(table, EncryptedScan) else table.scan()
+    return sorted(scan.to_arrow()["id"].to_pylist())
 
 
 def files(folder: Path) -> dict[Path, bytes]:
@@ -334,12 +366,75 @@ def test_two_transactions_of_one_table(place: Place) -> None:
         two.commit_transaction()
     assert len(files(place.folder)) < len(before)
     assert ids(table) == ids(place.open()) == [1]
+    before = files(place.folder)
     second = pytest.raises(errors.NotSupportedError, match="the second one of a transaction")
     with second, table.transaction() as both:
         both.append(rows(3))
         both.append(rows(4), branch="audit")
+    with pytest.raises(errors.NotSupportedError, match="of which neither follows the other"):
+        table.overwrite(rows(3), "id = 1", branch=None)
+    assert files(place.folder) == before
     assert ids(place.open()) == [1]
     place.prove()
+
+
+def test_a_transaction_is_used_again_and_not_changed_by_a_refresh(place: Place) -> None:
+    table = place.create()
+    transaction = table.transaction()
+    transaction.append(rows(1))
+    table.refresh()
+    for _ in range(2):  # the second time, nothing is staged
+        assert transaction.commit_transaction() is table
+    older = transaction.update_snapshot().fast_append()
+    transaction.append(rows(2))
+    with pytest.raises(CommitFailedException, match="changed since this change began"):
+        older.commit()  # it would not have what was staged since
+    transaction.commit_transaction()
+    assert ids(table) == ids(place.open()) == [1, 2]
+    assert len(table.snapshots()) == 2
+
+
+def test_a_reader_of_rows_is_read_once(one: Place) -> None:
+    table = one.create()
+    one.open().append(rows(1))
+    reader = rows(2, 3).to_reader()
+    with pytest.raises(CommitFailedException, match=r"another pa\.RecordBatchReader"):
+        table.append(reader)
+    before = files(one.folder)
+    for change in (table.append, table.overwrite):
+        with pytest.raises(errors.ConfigurationError, match="was given to another change"):
+            change(reader)
+    assert files(one.folder) == before
+    table.append(rows(2, 3).to_reader())
+    assert ids(one.open()) == [1, 2, 3]
+
+
+class RolledBackError(Exception):
+    pass
+
+
+def test_what_a_scan_shows_is_deleted(one: Place) -> None:
+    """Of whole files and of parts of them, by metrics or by reading."""
+    types = [("id", pa.int64()), ("x", pa.int64()), ("y", pa.float64()), ("s", pa.string())]
+    schema = pa.schema(types)
+    table: Any = create_table(one.catalog, "db.t", schema, key_id="k1", kms=one.kms)
+    for given in (
+        [(1, 6, 6.0, "b"), (2, 7, 7.0, "c"), (3, None, math.nan, None)],
+        [(4, 5, 5.0, "a"), (5, 6, 6.0, "b"), (6, None, None, None)],
+        [(7, None, None, None), (8, 5, math.nan, None)],
+    ):
+        table.append(pa.table([*map(list, zip(*given, strict=True))], schema=schema))
+    conditions = [
+        *("x != 5", "not x = 5", "x not in (4, 5)", "x > 5", "x is not null", "x >= 6 or id = 3"),
+        *("y != 5", "not y < 5", "y is not nan", "x != 5 and id > 5", "s not like 'a%'"),
+    ]
+    for condition in conditions:
+        shown = set(ids(table.scan(condition)))
+        with suppress(RolledBackError), table.transaction() as transaction:
+            transaction.delete(condition)
+            left = transaction._scan().to_arrow()["id"].to_pylist()
+            raise RolledBackError
+        assert sorted(left) == [one for one in range(1, 9) if one not in shown], condition
 
 
 def test_rows_of_nan_stay(one: Place) -> None:
@@ -397,23 +492,96 @@ def test_a_commit_that_fails_leaves_no_file(place: Place) -> None:
         table.io.delete(data_files(place.open())[0].file_path)
 
 
-def test_an_unknown_outcome_leaves_all_files(one: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqlalchemy.engine import Connection
+@pytest.mark.parametrize("fault", [OSError("connection reset"), KeyboardInterrupt("reset")])
+def test_an_unknown_outcome_leaves_all_files(
+    one: Place, monkeypatch: pytest.MonkeyPatch, fault: BaseException
+) -> None:
+    def lost(self: Any) -> None:
+        stock(self)
+        raise fault
+
+    table = one.create()
+    transaction = table.transaction()
+    transaction.append(rows(1))
+    stock = Connection.commit
+    monkeypatch.setattr(Connection, "commit", lost)
+    with pytest.raises((CommitStateUnknownException, KeyboardInterrupt), match="reset") as raised:
+        transaction.commit_transaction()
+    monkeypatch.undo()
+    made = table.refresh().current_snapshot().snapshot_id
+    before = files(one.folder)
+    words = rf"lake\.db\.t: it is not known whether .* or had, snapshot {made}:"
+    told = "".join((str(raised.value), *getattr(raised.value, "__notes__", ())))
+    assert re.search(words, told, re.DOTALL) or sys.version_info < (3, 11)
+    for again in (transaction.commit_transaction, lambda: transaction.append(rows(2))):
+        with pytest.raises(CommitStateUnknownException, match=f"(?s){words}"):
+            again()
+    with pytest.raises(ValueError, match="mine"), transaction:
+        raise ValueError("mine")
+    assert files(one.folder) == before
+    assert ids(one.open()) == [1]
+
+
+@pytest.mark.parametrize(
+    ("number", "made", "kind", "words"),
+    [
+        (errno.EIO, True, CommitStateUnknownException, "it is not known whether"),
+        (errno.EPERM, False, errors.IcebergCryptoError, "could not be written"),
+    ],
+)
+def test_a_link_that_fails(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    made: bool,
+    kind: type[Exception],
+    words: str,
+) -> None:
+    def fail(source: Path, target: Path) -> None:
+        if made:
+            stock(source, target)
+        raise OSError(number, "of the link")
+
+    table = Place(tmp_path, str(tmp_path), shared_client()).create()
+    before = files(tmp_path)
+    stock = os.link
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(kind, match=f"(?s){words}.*of the link"):
+        table.append(rows(1))
+    assert (files(tmp_path) != before) == made
+    assert ids(open_table(tmp_path, "db.t", kms=shared_client())) == [1] * made
+
+
+@pytest.mark.parametrize("method", ["connect", "execute"])
+def test_a_database_that_fails_before_the_commit(
+    one: Place, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OperationalError("UPDATE", {}, Exception("database is locked"))
 
     table = one.create()
     before = files(one.folder)
-
-    def lost(self: Any) -> None:
-        stock(self)
-        raise OSError("connection reset")
-
-    stock = Connection.commit
-    monkeypatch.setattr(Connection, "commit", lost)
-    with pytest.raises(CommitStateUnknownException, match=r"lake\.db\.t: it is not known.*reset"):
-        table.append(rows(1))
+    transaction = table.transaction()
+    transaction.append(rows(1))
+    monkeypatch.setattr({"connect": Engine, "execute": Connection}[method], method, fail)
+    words = "lake.db.t: the database of its catalog could not be changed: .*is locked"
+    with pytest.raises(errors.IcebergCryptoError, match=words):
+        transaction.commit_transaction()
     monkeypatch.undo()
-    assert before.items() < files(one.folder).items()
-    assert ids(one.open()) == [1]
+    assert files(one.folder) == before
+    table.append(rows(2))
+
+
+def test_nothing_fails_after_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError("read only")
+
+    table = Place(tmp_path, str(tmp_path), shared_client()).create()
+    monkeypatch.setattr(Path, "replace", fail)  # of the version hint
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table.append(rows(1))
+    assert ids(table) == [1]
 
 
 class Killed(BaseException):
@@ -450,7 +618,35 @@ def test_an_error_before_the_commit_leaves_no_file(place: Place) -> None:
         transaction.delete("id = 1")
         raise ValueError("mine")
     assert files(place.folder) == before
+    for again in (transaction.commit_transaction, lambda: transaction.delete("id = 1")):
+        with pytest.raises(RuntimeError, match="nothing of it was committed"):
+            again()
+    assert files(place.folder) == before
     assert ids(place.open()) == [1, 2]
+
+
+@pytest.mark.parametrize("change", ["overwrite", "delete"])
+def test_a_change_is_made_as_a_whole_or_not_at_all(
+    one: Place, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("no space left")
+
+    table = one.create()
+    table.append(rows(1, 2))
+    table.append(rows(3))
+    with table.transaction() as transaction:
+        transaction.append(rows(4))
+        before = files(one.folder)
+        with monkeypatch.context() as patched, pytest.raises(Exception, match="no space left"):
+            patched.setattr(_write.EncryptedParquetWriter, "write", full)
+            if change == "delete":
+                transaction.delete("id = 1 or id = 3")
+            else:
+                transaction.overwrite(rows(9), "id <= 3")
+        assert files(one.folder) == before
+    assert ids(one.open()) == [1, 2, 3, 4]
+    one.prove()
 
 
 def test_a_storage_that_fails_is_named(one: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -499,6 +695,9 @@ def test_an_error_that_prevents_the_commit_leaves_no_file(
         ({"write.location-provider.impl": "x"}, "it has write.location-provider.impl=x"),
         ({"encryption.column-keys": "k2:note"}, "it has encryption.column-keys=k2:note"),
         ({"encryption.data-key-length": "17"}, "data-key-length='17' is not an AES key length"),
+        ({"write.parquet.compression-codec": "x"}, "has write.parquet.compression-codec=x"),
+        ({"write.avro.compression-codec": "x"}, "has write.avro.compression-codec=x"),
+        ({"write.metadata.previous-versions-max": "x"}, "versions-max='x' is not a number"),
         ({"format-version": "2"}, "format-version=2, and not 3"),
         ({"encryption.key-id": "k2"}, "encryption.key-id=k2, and not k1"),
     ],
@@ -561,17 +760,85 @@ def test_tables_that_are_only_read(tmp_path: Path) -> None:
         open_table(tmp_path / "v2", kms=older.kms).append(rows(2))
 
 
-def test_a_default_that_pyiceberg_does_not_write(tmp_path: Path) -> None:
-    more = NestedField(3, "more", LongType(), required=False, write_default=5)
-    writer = Writer(tmp_path / "t", Schema(ID, NOTE, more), hadoop=True)
-    writer.append([{"id": 1, "note": "a", "more": 2}])
+def test_defaults_of_columns_that_rows_lack(tmp_path: Path) -> None:
+    more = NestedField(3, "more", LongType(), required=True, write_default=5)
+    word = NestedField(4, "word", StringType(), initial_default="old", write_default="new")
+    none = NestedField(5, "none", LongType(), initial_default=5)
+    writer = Writer(tmp_path / "t", Schema(ID, NOTE, more, word, none), hadoop=True)
+    writer.write()
     table = open_table(tmp_path / "t", kms=writer.kms)
-    before = files(tmp_path)
-    with pytest.raises(errors.ConfigurationError, match="column more is missing.*default, 5"):
-        table.append(rows(2))
-    assert files(tmp_path) == before
-    table.append(rows(2).append_column("more", pa.array([7], pa.int64())))
-    assert ids(table) == [1, 2]
+    table.append(rows(1))
+    table.append(rows(2).to_reader())
+    given = pa.field("more", pa.int64(), nullable=False)
+    table.append(rows(3).append_column(given, pa.array([7], pa.int64())))
+    told = open_table(tmp_path / "t", kms=writer.kms).scan().to_arrow().sort_by("id")
+    assert told.drop(["note"]).to_pylist() == [
+        {"id": 1, "more": 5, "word": "new", "none": None},
+        {"id": 2, "more": 5, "word": "new", "none": None},
+        {"id": 3, "more": 7, "word": "new", "none": None},
+    ]
+    day = NestedField(3, "day", DateType(), required=False, write_default=date(2026, 1, 1))
+    writer = Writer(tmp_path / "u", Schema(ID, NOTE, day), hadoop=True)
+    writer.write()
+    with pytest.raises(errors.ConfigurationError, match="column day is missing.*default, 2026"):
+        open_table(tmp_path / "u", kms=writer.kms).append(rows(2))
+
+
+# ---- names and partitions
+
+
+def test_a_name_with_a_dot_has_one_folder(tmp_path: Path) -> None:
+    table = create_table(tmp_path, ("db", "a.b"), SCHEMA, key_id="k1", kms=OwnKms())
+    assert table.location() == (tmp_path / "db" / "a.b").as_uri()
+
+
+def test_each_transform(one: Place) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+    columns: list[tuple[Any, Transform[Any, Any], list[Any]]] = [
+        (LongType(), BucketTransform(2), [1, 2, 3]),
+        (StringType(), TruncateTransform(2), ["abc", "abd", None]),
+        (StringType(), BucketTransform(3), ["abc", "abd", None]),
+        (StringType(), VoidTransform(), ["abc", "abd", None]),
+        (BinaryType(), BucketTransform(3), [b"x", b"y", None]),
+        (DecimalType(10, 2), TruncateTransform(50), [Decimal("1.23"), Decimal("1.29"), None]),
+        *(
+            (TimestamptzType(), transform, [noon, noon, None])
+            for transform in (YearTransform(), MonthTransform(), DayTransform(), HourTransform())
+        ),
+    ]
+    schema = Schema(
+        *(
+            NestedField(number, "id" if number == 1 else f"c{number}", column[0], required=False)
+            for number, column in enumerate(columns, 1)
+        )
+    )
+    spec = PartitionSpec(
+        *(
+            PartitionField(number, 1000 + number, column[1], f"p{number}")
+            for number, column in enumerate(columns, 1)
+        )
+    )
+    options: dict[str, Any] = {"key_id": "k1", "kms": one.kms}
+    table = create_table(one.catalog, "db.t", schema, partition_spec=spec, **options)
+    table.append(pa.table([column[2] for column in columns], schema=schema_to_pyarrow(schema)))
+    table.delete("id = 2")
+    assert ids(one.open().scan("c9 = '2026-01-01T12:00:00+00:00' and c2 = 'abc'")) == [1]
+    assert ids(one.open()) == [1, 3]
+    one.prove()
+
+
+@pytest.mark.parametrize("values", [[1.0, math.nan], [0.0, -0.0]])
+def test_partitions_that_pyiceberg_loses_or_doubles(one: Place, values: list[float]) -> None:
+    schema = Schema(ID, NestedField(2, "x", DoubleType(), required=False))
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "x"))
+    options: dict[str, Any] = {"key_id": "k1", "kms": one.kms}
+    table = create_table(one.catalog, "db.t", schema, partition_spec=spec, **options)
+    before = files(one.folder)
+    with pytest.raises(errors.NotSupportedError, match="a partition of NaN, or of 0.0 and -0.0"):
+        table.append(pa.table({"id": [1, 2], "x": values}))
+    assert files(one.folder) == before
+    table.append(pa.table({"id": pa.array([1, 2, 3]), "x": [1.0, 2.0, None]}))
+    assert ids(table) == [1, 2, 3]
 
 
 # ---- REST
@@ -610,8 +877,103 @@ def test_rest_servers_that_fail_or_drop_keys(server: RestCatalogDouble, rest: Pl
     server.after = 200
     assert ids(rest.open()) == [1]
     server.kept = lambda change: change["action"] != "add-encryption-key"
-    with pytest.raises(errors.NotSupportedError, match="did not keep the encryption keys"):
+    words = "(?s)did not keep the encryption keys.*Snapshot .* was committed"
+    with pytest.raises(errors.NotSupportedError, match=words):
         rest.open().append(rows(2))
     del server.tables["db.t"]
-    with pytest.raises(errors.NotSupportedError, match="did not keep the encryption keys"):
+    with pytest.raises(errors.NotSupportedError, match="(?s)did not keep the encryption.*drop it"):
         rest.create(location=rest.folder.as_uri())
+
+
+def test_rest_servers_with_another_table_of_the_name(
+    server: RestCatalogDouble, rest: Place
+) -> None:
+    server.then = lambda: (server.tables.update({"db.t": ("x", {"refs": {}})}), 200)[1]
+    with pytest.raises(TableAlreadyExistsError, match=r"lake\.db\.t already exists"):
+        rest.create(location=rest.folder.as_uri())
+
+
+@pytest.mark.parametrize(
+    ("on_top", "heads_only", "branch"),
+    [(0, False, "main"), (1, False, "main"), (1, True, "main"), (2, True, "main"), (0, True, None)],
+)
+def test_a_request_that_a_proxy_sends_twice(
+    server: RestCatalogDouble, rest: Place, on_top: int, heads_only: bool, branch: str | None
+) -> None:
+    """The change was made, and the answer is a refusal: of the second request."""
+
+    def then() -> int:
+        other = rest.open()
+        for number in range(on_top):
+            other.append(rows(7 + number))
+        server.heads_only = heads_only
+        return 409
+
+    table = rest.create(location=rest.folder.as_uri())
+    table.append(rows(1))
+    server.then = then
+    with nullcontext() if on_top + heads_only < 3 and branch else unknown():
+        table.append(rows(2), branch=branch)
+    server.heads_only = False
+    assert ids(rest.open()) == [1, *([2] if branch else []), *range(7, 7 + on_top)]
+    made = {one.snapshot_id for one in rest.open().snapshots()}
+    assert len(made) == 2 + on_top
+    for one in made:  # all of its files are there
+        rest.open().scan(snapshot_id=one).to_arrow()
+
+
+def unknown() -> Any:
+    return pytest.raises(CommitStateUnknownException, match="it is not known whether")
+
+
+def other_kek(rest: Place, by: str) -> Any:
+    kek = _keys.EncryptedKey("other", rest.kms.wrap_key(b"0" * 16, by), by, {})
+    return kek.json()
+
+
+def test_rest_keys_that_change_before_the_commit(server: RestCatalogDouble, rest: Place) -> None:
+    table = rest.create(location=rest.folder.as_uri())
+    before = files(rest.folder)
+    _, told = server.tables["db.t"]
+    kek = told["encryption-keys"]
+    for keys, key_id in (([other_kek(rest, "k1")], "k1"), ([*kek, other_kek(rest, "k2")], "k2")):
+        told["encryption-keys"], told["properties"]["encryption.key-id"] = keys, key_id
+        with pytest.raises(CommitFailedException, match="its keys are others"):
+            table.append(rows(1))
+    told["encryption-keys"], told["properties"]["encryption.key-id"] = kek, "k1"
+    table = rest.open(properties={"encryption.allowed-key-ids": "k1"})
+    told["encryption-keys"] = [*kek, other_kek(rest, "k2")]
+    with pytest.raises(errors.AccessDeniedError, match="allows only k1"):
+        table.append(rows(1))
+    assert files(rest.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("keys", "key_id", "kind", "words"),
+    [
+        ("gone", "k1", errors.IcebergCryptoError, "was committed, and its KEK .* is not among"),
+        ("kept", "k2", errors.IcebergCryptoError, "was committed, and its KEK .* keys of 'k2'"),
+        ("more", "k1", CommitStateUnknownException, "was committed as snapshot .* allows only k1"),
+    ],
+)
+def test_rest_keys_that_change_during_the_commit(
+    server: RestCatalogDouble,
+    rest: Place,
+    keys: str,
+    key_id: str,
+    kind: type[Exception],
+    words: str,
+) -> None:
+    def first() -> None:
+        _, told = server.tables["db.t"]
+        told["properties"]["encryption.key-id"] = key_id
+        kept = [] if keys == "gone" else told["encryption-keys"]
+        told["encryption-keys"] = kept + [other_kek(rest, "k2")] * (keys == "more")
+
+    rest.create(location=rest.folder.as_uri())
+    table = rest.open(properties={"encryption.allowed-key-ids": "k1"})
+    server.first = first
+    with pytest.raises(kind, match=words) as raised:
+        table.append(rows(1))
+    assert "Nothing was" not in str(raised.value)
+    assert len(server.tables["db.t"][1]["snapshots"]) == 1

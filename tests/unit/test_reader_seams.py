@@ -59,7 +59,6 @@ SEAMS = {
         *("requested_schema", "provided_schema", "downcast_ns_timestamp_to_us", "format_version")
     ],
     "pyiceberg.io.pyarrow._determine_partitions": ["spec", "schema", "arrow_table"],
-    "pyiceberg.io.pyarrow._expression_to_complementary_pyarrow": ["expr", "schema"],
     "pyiceberg.io.pyarrow.bin_pack_arrow_table": ["tbl", "target_file_size"],
     "pyiceberg.io.pyarrow.bin_pack_record_batches": ["batches", "target_file_size"],
     "pyiceberg.table.Transaction._apply": ["self", "updates", "requirements"],
