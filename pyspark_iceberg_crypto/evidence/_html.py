@@ -124,6 +124,8 @@ def _evidence(report: TableReport) -> list[tuple[str, str]]:
         ("Depth", report.depth),
         ("Sample", _unless_folder(report, _sample(report))),
         ("Outcomes recorded in", report.resume),
+        ("Index of them", report.record and report.record["index"]),
+        ("SHA-256 of the index", report.record and report.record["sha256"]),
         ("Start", report.started_at),
         ("End", report.ended_at),
         ("Versions", ", ".join(f"{name} {one}" for name, one in report.versions.items())),

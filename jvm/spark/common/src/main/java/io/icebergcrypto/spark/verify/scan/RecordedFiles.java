@@ -18,6 +18,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -287,6 +288,10 @@ public final class RecordedFiles {
     byte[] content = file.getAs(1);
     if (!RecordIndex.sha256(content).equals(hashes.get(name))) {
       throw RecordIndex.notSigned(folder, name + " was changed");
+    }
+
+    if (content.length == 0) {
+      return Collections.emptyIterator(); // of a task that had no file
     }
 
     InputStream in = new GZIPInputStream(new ByteArrayInputStream(content));
