@@ -332,7 +332,11 @@ def scope(report: TableReport) -> str:
             if report.resumed_files
             else []
         ),
-        *([f"{report.since['rechecked_files']:,} of an earlier report again"] if report.since else []),
+        *(
+            [f"{report.since['rechecked_files']:,} of an earlier report again"]
+            if report.since
+            else []
+        ),
         *([f"sample {report.sample:g}, seed {report.seed}"] if report.sample < 1 else []),
         size(byte_count(report)),
         f"{report.seconds:.1f} s",

@@ -104,12 +104,12 @@ def verify_table(
         resume: the URI of a folder where outcomes are recorded. A second call with it skips the data and delete
             files that were found correct before. Anyone who can write to it can make files pass, so a new audit has
             a new folder, or `since`.
-        since: a signed report of before, or its JSON file, that was made with resume. The data and delete files that
+        since: an earlier report that was made with resume and signed, or its JSON file. The data and delete files that
             it vouches for are not read again, but a share of them. The KMS of the table's catalog checks its
             signature, and the outcomes in the folder are compared with what was signed. Default of resume: the folder
             of that report.
         since_key_id: the master key that must have signed it.
-        recheck: the share of those files to check again, more than 0, up to 1. They are drawn anew each time.
+        recheck: the share of those files to check again, more than 0, up to 1. They are chosen at random each time.
         progress: whether to show progress on stderr; None: in a terminal and in a notebook.
 
     Raises:

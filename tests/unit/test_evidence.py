@@ -315,13 +315,18 @@ def test_a_report_that_rests_on_an_earlier_one_does_not_say_that_all_was_read() 
     assert "encrypted (" not in shown and ", 1 of an earlier report again, " in shown
     page = report.to_html()
     assert "&lt;audit&gt;" in page and "<audit>" not in page and "ab" * 32 in page
-    assert "1, a random share of 1%, was checked again; the oldest of the checks was made at 2026-11-01" in page
+    assert (
+        "1, a random share of 1%, was checked again; the oldest of the checks was made at 2026-11-01"
+        in page
+    )
     assert "A change of them since then would not be detected; 1 other file of that report" in page
     assert "Anyone who can write there" not in page
     both = " ".join(str(several(of, GOOD)).split())
     assert "✓ No problem was found in 8 files in " in both
     assert "; 2 files of an earlier report were not read again; other snapshots" in both
-    assert "1 has no problem since its earlier report" in str(several(of, not_checked=[NOT_CHECKED]))
+    assert "1 has no problem since its earlier report" in str(
+        several(of, not_checked=[NOT_CHECKED])
+    )
     alone = VerifyReport.of({**of, "resumed_files": 0})
     assert "✓ All 4 files" in str(alone) and "vouches" not in str(alone)
 

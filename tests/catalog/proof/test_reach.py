@@ -171,8 +171,14 @@ def test_what_a_signed_report_vouches_for_is_not_read_again(lake: Lake, tmp_path
     change(old, flipped(old.read_bytes()))
     second = since(file)
     assert second.ok and second.record and second.since
-    assert (second.resumed_files, second.since["rechecked_files"], second.record["files"]) == (1, 0, 2)
-    assert "1 file was not read again: the report that master key 'k1'" in " ".join(str(second).split())
+    assert (second.resumed_files, second.since["rechecked_files"], second.record["files"]) == (
+        1,
+        0,
+        2,
+    )
+    assert "1 file was not read again: the report that master key 'k1'" in " ".join(
+        str(second).split()
+    )
     third = since(second.sign(lake.spark, lake.catalog, "k1"), recheck=1.0)
     assert third.since and third.since["rechecked_files"] == 2
     assert problems(third) == {old.name: "tampered"}

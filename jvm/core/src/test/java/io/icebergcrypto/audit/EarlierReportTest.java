@@ -91,8 +91,7 @@ class EarlierReportTest {
     String report = signed(OF_TABLE, "audit");
     assertThatThrownBy(() -> EarlierReport.of(report.replace("u1", "u2"), "audit", 1, ANY, kms))
         .isInstanceOf(TamperedException.class);
-    assertThatThrownBy(
-            () -> EarlierReport.of(signed(OF_TABLE, "other"), "audit", 1, ANY, kms))
+    assertThatThrownBy(() -> EarlierReport.of(signed(OF_TABLE, "other"), "audit", 1, ANY, kms))
         .isInstanceOf(TamperedException.class)
         .hasMessageContaining("signed with master key 'other', not 'audit'");
     assertThatThrownBy(() -> EarlierReport.of(report, null, 1, ANY, kms))
@@ -123,8 +122,7 @@ class EarlierReportTest {
     isNotWhatWasSigned(() -> read.require(found, "s3://b/r"), "run/b is missing");
     assertThat(read.with(NOW.minusSeconds(1), Map.of()).oldest()).isEqualTo(NOW.minusSeconds(1));
     byte[] forged = RecordIndex.of(NOW, Map.of("run/b", "3")).bytes();
-    isNotWhatWasSigned(
-        () -> RecordIndex.read(forged, sha256, "s3://b/r"), "its index was changed");
+    isNotWhatWasSigned(() -> RecordIndex.read(forged, sha256, "s3://b/r"), "its index was changed");
   }
 
   private static void isNotWhatWasSigned(ThrowingCallable call, String why) {

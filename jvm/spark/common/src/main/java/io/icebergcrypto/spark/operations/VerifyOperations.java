@@ -171,8 +171,7 @@ final class VerifyOperations {
 
   private static Answer verifyCatalog(Call call) {
     CatalogTables tables = call.tables();
-    VerifyOptions options =
-        options(call, () -> Target.catalog(call.spark(), tables.catalogName()));
+    VerifyOptions options = options(call, () -> Target.catalog(call.spark(), tables.catalogName()));
     CatalogTables.Selected selected = selected(call, tables);
     EachTable<Object> found =
         each(

@@ -114,8 +114,7 @@ public final class TableVerifier {
     String depth = options.depth().label();
     EarlierReport.Recorded signed =
         since == null ? null : since.recordOf(name, metadata.uuid(), depth);
-    String folder =
-        options.resume() == null && signed != null ? signed.folder() : options.resume();
+    String folder = options.resume() == null && signed != null ? signed.folder() : options.resume();
     return folder == null
         ? null
         : RecordedFiles.open(spark, folder, name, metadata, depth, FileRow.CHECKED, signed);
@@ -325,8 +324,7 @@ public final class TableVerifier {
 
   /** Takes over what is recorded, but a share of it, checks the others, and records them. */
   private void resume(Dataset<Row> files, Size all) {
-    FileSet known =
-        cache(FileSet.of(recorded.right().join(files.select(PATH), PATH, "left_semi")));
+    FileSet known = cache(FileSet.of(recorded.right().join(files.select(PATH), PATH, "left_semi")));
     FileSet before = known;
     if (options.since() != null) {
       Column again = share(new SecureRandom().nextLong()).lt(options.since().recheck());

@@ -27,8 +27,7 @@ public record VerifyOptions(
     String resume,
     EarlierReport since) {
   /** The current snapshot, by the first bytes of its files. */
-  public static final VerifyOptions DEFAULT =
-      of(Depth.MAGIC, false, false);
+  public static final VerifyOptions DEFAULT = of(Depth.MAGIC, false, false);
 
   /** Options of a check of every file. */
   public static VerifyOptions of(Depth depth, boolean allSnapshots, boolean strays) {

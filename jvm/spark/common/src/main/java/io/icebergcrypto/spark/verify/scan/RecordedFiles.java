@@ -221,7 +221,7 @@ public final class RecordedFiles {
         }
       }
     } catch (FileNotFoundException e) {
-      return names; // there are none yet
+      return names; // it is the first run
     }
 
     return names;
