@@ -126,6 +126,7 @@ def _evidence(report: TableReport) -> list[tuple[str, str]]:
         ("Outcomes recorded in", report.resume),
         ("Index of them", report.record and report.record["index"]),
         ("SHA-256 of the index", report.record and report.record["sha256"]),
+        ("MAC of the earlier report", report.since and report.since.get("mac")),
         ("Start", report.started_at),
         ("End", report.ended_at),
         ("Versions", ", ".join(f"{name} {one}" for name, one in report.versions.items())),

@@ -119,7 +119,7 @@ class TableReport:
         record: of outcomes that were recorded: folder; index, a file in it that lists the files of outcomes and their
             hashes; sha256 of the index; oldest, when the oldest of the checks was made; files, how many data and
             delete files were right. None: none were recorded.
-        since: of a report that rests on an earlier one, for resumed_files: key_id and signed_at of that one's
+        since: of a report that rests on an earlier one, for resumed_files: key_id, signed_at and mac of that one's
             signature; recheck, the share that was checked again; rechecked_files, how many files that were. None: it
             rests on none.
         folder: the folder that was checked without a catalog, and then ``table``, too; None: a table was checked.

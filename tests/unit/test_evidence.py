@@ -300,7 +300,7 @@ def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
 
 
 def test_a_report_that_rests_on_an_earlier_one_does_not_say_that_all_was_read() -> None:
-    signed = {"key_id": "<audit>", "signed_at": "2026-11-20T12:00:00Z"}
+    signed = {"key_id": "<audit>", "signed_at": "2026-11-20T12:00:00Z", "mac": "cd" * 32}
     since = {**signed, "recheck": 0.01, "rechecked_files": 1}
     record = {"folder": "r", "index": "_record-1.json", "sha256": "ab" * 32}
     record |= {"oldest": "2026-11-01T00:00:00Z", "files": 3}
@@ -314,7 +314,12 @@ def test_a_report_that_rests_on_an_earlier_one_does_not_say_that_all_was_read() 
     ) in shown
     assert "encrypted (" not in shown and ", 1 of an earlier report again, " in shown
     page = report.to_html()
-    assert "&lt;audit&gt;" in page and "<audit>" not in page and "ab" * 32 in page
+    assert (
+        "&lt;audit&gt;" in page
+        and "<audit>" not in page
+        and "ab" * 32 in page
+        and "cd" * 32 in page
+    )
     assert (
         "1, a random share of 1%, was checked again; the oldest of the checks was made at 2026-11-01"
         in page

@@ -7,7 +7,9 @@ import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.metadata.CanonicalJson;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
@@ -73,18 +75,16 @@ public final class EarlierReport {
     return recheck;
   }
 
-  /** The master key that signed it. */
-  public String keyId() {
-    return text(signature(), "key_id");
-  }
+  /** What identifies it, and the share: for the report that rests on it. */
+  public Map<String, Object> toMap() {
+    JsonObject signature = document.getAsJsonObject("signature");
+    Map<String, Object> json = new LinkedHashMap<>();
+    for (String name : List.of("key_id", "signed_at", "mac")) {
+      json.put(name, text(signature, name));
+    }
 
-  /** When it was signed, as the signer says. */
-  public String signedAt() {
-    return text(signature(), "signed_at");
-  }
-
-  private JsonObject signature() {
-    return document.getAsJsonObject("signature");
+    json.put("recheck", recheck);
+    return json;
   }
 
   /**

@@ -61,7 +61,8 @@ class EarlierReportTest {
     Recorded record = new Recorded("s3://b/r", "_record-1.json", "abc");
     EarlierReport one = checked(OF_TABLE);
     assertThat(one.recordOf("t", "u1", "deep")).isEqualTo(record);
-    assertThat(one.keyId()).isEqualTo("audit");
+    assertThat(one.toMap()).containsEntry("key_id", "audit").containsEntry("recheck", 0.01);
+    assertThat(one.toMap()).containsOnlyKeys("key_id", "signed_at", "mac", "recheck");
     refused(() -> one.recordOf("t", "u2", "deep"), "it is on another table, lake.db.t");
     refused(() -> one.recordOf("t", null, "deep"), "it is on another table");
     refused(() -> one.recordOf("t", "u1", "structure"), "its depth is deep, not structure");

@@ -335,7 +335,9 @@ public final class TableVerifier {
     Size done = before.size();
     notes.put("resumed_files", done.files());
     if (options.since() != null) {
-      notes.put("since", since(known.size().minus(done)));
+      Map<String, Object> since = options.since().toMap();
+      since.put("rechecked_files", known.size().files() - done.files());
+      notes.put("since", since);
     }
 
     Size size = all.minus(done);
@@ -346,15 +348,6 @@ public final class TableVerifier {
     add(now);
     FileSet right = now.where(functions.col("problem").isNull(), row -> !FileRow.isWrong(row));
     notes.put("recorded_files", done.files() + right.size().files());
-  }
-
-  private Map<String, Object> since(Size again) {
-    Map<String, Object> since = new LinkedHashMap<>();
-    since.put("key_id", options.since().keyId());
-    since.put("signed_at", options.since().signedAt());
-    since.put("recheck", options.since().recheck());
-    since.put("rechecked_files", again.files());
-    return since;
   }
 
   private Dataset<Row> divided(Dataset<Row> files, Size size) {
