@@ -194,8 +194,8 @@ def _progress(name: str) -> Iterator[Any]:
 
 def _refuse_what_needs_spark(options: dict[str, Any]) -> None:
     """Raise an error for options that would silently have no effect."""
-    defaults = {"sample": 1.0, "seed": 0, "except_tables": (), "resume": None}
-    for name in ("folder", "strays", "sample", "seed", "except_tables", "resume"):
+    defaults = {"sample": 1.0, "seed": 0, "except_tables": (), "resume": None, "since": None}
+    for name in ("folder", "strays", "sample", "seed", "except_tables", "resume", "since"):
         if options[name] != defaults.get(name, False):
             flag = "except" if name == "except_tables" else name
             raise _shared.CommandLineError(

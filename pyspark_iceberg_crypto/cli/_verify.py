@@ -72,6 +72,19 @@ if _python_alone.HAS_SPARK:
     "--resume", metavar="FOLDER", help="Record results in this folder, and continue from them."
 )
 @click.option(
+    "--since",
+    type=click.Path(path_type=Path),
+    help="Do not read again what this signed report (JSON) vouches for, which was made with --resume.",
+)
+@click.option("--since-key-id", metavar="KEY_ID", help="The master key that must have signed it.")
+@click.option(
+    "--recheck",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.01,
+    show_default=True,
+    help="Check this share of those files again.",
+)
+@click.option(
     "--folder", is_flag=True, help="The TARGETs are folders. No catalog or key is needed."
 )
 @_python_alone.option
@@ -104,6 +117,7 @@ def verify(
       iceberg-crypto verify lake.db.t --deep
       iceberg-crypto verify lake.db --sign-with k --html a.html
       iceberg-crypto verify lake --except lake.web.zip_codes
+      iceberg-crypto verify lake.db.t --deep --since report.json --since-key-id audit
       iceberg-crypto verify --folder s3://bucket/orders
       iceberg-crypto verify lake.db.t --deep --without-spark
 
@@ -174,6 +188,7 @@ def _refuse_for_a_folder(options: dict[str, Any]) -> None:
         "deep": (False, True),
         "sample": (1.0,),
         "seed": (0,),
+        "recheck": (0.01,),
     }
     for name, value in options.items():
         if value not in defaults.get(name, (False, None, ())):

@@ -17,7 +17,7 @@ def verdict(found: VerifyTablesReport) -> str:
     """Say in one line what was found, and of which tables and files."""
     left = len(found.left_out)
     said = _good(found) if found.ok else _bad(found)
-    said += _words.were_not_checked(_rest(found))
+    said += _rests(found) + _words.were_not_checked(_rest(found))
     said += _words.without_keys(found.reports) if _words.are_folders(found.reports) else ""
     if behind := sum(one.plaintext_metadata is not None for one in found.reports):
         said += f"; PLAINTEXT of {plural(behind, 'table')} from before encrypt_table is still in the storage"
@@ -35,12 +35,16 @@ def _bad(found: VerifyTablesReport) -> str:
         return f"No table of {found.target} was {verified}, so nothing is proved"
     codes = [report.exit_code for report in found.reports]
     sampled = sum(report.ok and report.sample < 1 for report in found.reports)
+    since = sum(
+        report.ok and report.sample == 1 and _words.rests(report) > 0 for report in found.reports
+    )
     counted = (
         (codes.count(PROBLEM), "has problems", "have problems"),
         (codes.count(UNCHECKED), "could not be checked in full", "could not be checked in full"),
         (len(found.not_checked), "could not be checked", "could not be checked"),
         (sampled, "has no problem in its sample", "have no problem in their samples"),
-        (codes.count(OK) - sampled, *_is_ok(found)),
+        (since, "has no problem since its earlier report", "have no problem since then"),
+        (codes.count(OK) - sampled - since, *_is_ok(found)),
     )
     thing = _words.thing(found.reports)
     if tables == 1:
@@ -61,8 +65,18 @@ def _good(found: VerifyTablesReport) -> str:
         return f"There is no file yet to encrypt in {where}"
     if any(report.sample < 1 for report in found.reports):
         return f"No problem was found in a sample of {plural(number, 'file')} in {where}"
+    if any(map(_words.rests, found.reports)):
+        return f"No problem was found in {plural(number, 'file')} in {where}"
     state = "of encrypted formats" if _words.are_folders(found.reports) else "encrypted"
     return f"{_words.all_files(number)} in {where} {agreeing(number, 'is', 'are')} {state}"
+
+
+def _rests(found: VerifyTablesReport) -> str:
+    """Say how many files were not read again, because earlier reports vouch for them."""
+    number = sum(map(_words.rests, found.reports))
+    if not number:
+        return ""
+    return f"; {plural(number, 'file')} of an earlier report {agreeing(number, 'was', 'were')} not read again"
 
 
 def _rest(found: VerifyTablesReport) -> list[str]:

@@ -116,6 +116,12 @@ class TableReport:
         left_out_bytes: their length together.
         resume: the folder where outcomes are recorded; None: none are.
         resumed_files: how many files were not read again, because they were recorded there as right.
+        record: of outcomes that were recorded: folder; index, a file in it that lists the files of outcomes and their
+            hashes; sha256 of the index; oldest, when the oldest of the checks was made; files, how many data and
+            delete files were right. None: none were recorded.
+        since: of a report that rests on an earlier one, for resumed_files: key_id, signed_at and mac of that one's
+            signature; recheck, the share that was checked again; rechecked_files, how many files that were. None: it
+            rests on none.
         folder: the folder that was checked without a catalog, and then ``table``, too; None: a table was checked.
         table_uuid: the table's UUID.
         location: the table's folder.
@@ -162,6 +168,8 @@ class TableReport:
     left_out_bytes: int = 0
     resume: str | None = None
     resumed_files: int = 0
+    record: dict[str, Any] | None = None
+    since: dict[str, Any] | None = None
     folder: str | None = None
     table_uuid: str | None = None
     location: str | None = None

@@ -78,7 +78,8 @@ def _but(reports: Sequence[TableReport], claim: str) -> str:
         return ""
     found = (
         ("that were not in the sample", any(one.sample < 1 for one in reports)),
-        ("that an earlier run had recorded as correct", any(one.resumed_files for one in reports)),
+        ("that an earlier report vouches for", any(map(_words.rests, reports))),
+        ("that an earlier run had recorded as correct", any(map(_resumed, reports))),
         (
             "that no metadata names (only their first bytes were read)",
             any(one.strays for one in reports),
@@ -152,8 +153,16 @@ def _left_open(
             f"{agreeing(number, 'was', 'were')} not in the sample, and nothing is known about "
             f"{agreeing(number, 'it', 'them')}."
         )
-    if some := [one for one in reports if one.resumed_files]:
-        number = sum(one.resumed_files for one in some)
+    if some := [one for one in reports if _words.rests(one)]:
+        number = sum(map(_words.rests, some))
+        again = sum(one.since["rechecked_files"] for one in some if one.since)
+        yield (
+            f"{plural(number, 'file')}{of(some)} that an earlier report vouches for {agreeing(number, 'was', 'were')} "
+            f"not read again. A change of {agreeing(number, 'it', 'them')} since then would not be detected; "
+            f"{plural(again, 'other file')} of that report {agreeing(again, 'was', 'were')} checked again."
+        )
+    if some := [one for one in reports if _resumed(one)]:
+        number = sum(map(_resumed, some))
         where = listed([*dict.fromkeys(str(one.resume) for one in some)], 3)
         yield (
             f"{plural(number, 'file')}{of(some)} that an earlier run had recorded in {where} as correct "
@@ -171,6 +180,11 @@ def _left_open(
             f"The metadata{of(some)} that names the files is not authenticated: anyone who can write to the storage "
             "may have changed which files it names."
         )
+
+
+def _resumed(report: TableReport) -> int:
+    """How many files were not read again, because a run that nobody signed recorded them."""
+    return report.resumed_files - _words.rests(report)
 
 
 _SUMS = ("files", "bytes")
@@ -238,6 +252,15 @@ def _files(report: TableReport) -> str:
             f". Of data and delete files only a random sample of {100 * report.sample:g}% was checked (seed "
             f"{report.seed})"
         )
+    if report.since:
+        number, again = _words.rests(report), report.since["rechecked_files"]
+        said += (
+            f". {number:,} of them {agreeing(number, 'rests', 'rest')} on {_words.earlier(report)}, and "
+            f"{again:,}, a random share of {100 * report.since['recheck']:g}%, {agreeing(again, 'was', 'were')} "
+            "checked again"
+        )
+        if report.record:
+            said += f"; the oldest of the checks was made at {moment(str(report.record['oldest']))}"
     return f"{said}."
 
 

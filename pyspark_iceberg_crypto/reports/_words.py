@@ -119,6 +119,8 @@ def word(report: TableReport) -> str:
         return "no file yet"
     if report.sample < 1:
         return "no problem in the sample"
+    if rests(report):
+        return "no problem since the earlier report"
     return "encrypted" if report.folder is None else "of encrypted formats"
 
 
@@ -130,7 +132,29 @@ def left_out(encrypted: bool | None) -> str:
 
 def verdict(report: TableReport) -> str:
     """Say in one line what was found, and of which files."""
-    return _found(report) + _not_reached(report) + _left_behind(report)
+    return _found(report) + _rests(report) + _not_reached(report) + _left_behind(report)
+
+
+def rests(report: TableReport) -> int:
+    """How many files were not read again, because an earlier report that was signed vouches for them."""
+    return report.resumed_files if report.since else 0
+
+
+def earlier(report: TableReport) -> str:
+    """Say which report that is."""
+    since = report.since or {}
+    at = moment(str(since.get("signed_at")))
+    return f"the report that master key {since.get('key_id')!r} signed at {at}"
+
+
+def _rests(report: TableReport) -> str:
+    number = rests(report)
+    if not number:
+        return ""
+    return (
+        f"; {plural(number, 'file')} {agreeing(number, 'was', 'were')} not read again: {earlier(report)} vouches for "
+        f"{agreeing(number, 'it', 'them')}"
+    )
 
 
 def _found(report: TableReport) -> str:
@@ -151,6 +175,8 @@ def _good(report: TableReport) -> str:
         return f"There is no file yet to encrypt in {where}"
     if report.sample < 1:
         return f"No problem was found in a sample of {files} in {where}"
+    if rests(report):
+        return f"No problem was found in {files} in {where}"
     said = "of encrypted formats" if report.folder is not None else f"encrypted{_key(report)}"
     return f"{all_files(number)} in {where} {agreeing(number, 'is', 'are')} {said}"
 
@@ -304,6 +330,11 @@ def scope(report: TableReport) -> str:
         *(
             [f"{plural(report.resumed_files, 'file')} checked before"]
             if report.resumed_files
+            else []
+        ),
+        *(
+            [f"{report.since['rechecked_files']:,} of an earlier report again"]
+            if report.since
             else []
         ),
         *([f"sample {report.sample:g}, seed {report.seed}"] if report.sample < 1 else []),

@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, TamperedError
-from pyspark_iceberg_crypto.evidence._evidence import TableEvidence, VerifyTablesReport
+from pyspark_iceberg_crypto.evidence._evidence import (
+    Evidence,
+    TableEvidence,
+    VerifyTablesReport,
+)
 from pyspark_iceberg_crypto.reports._words import CheckedSignature
 
 if TYPE_CHECKING:  # a report is checked without Spark, too
@@ -63,6 +67,19 @@ def check_report_by(
     found = _parsed(text, file)
     check(text)
     return _genuine(found, file, catalog, key_id, kind)
+
+
+def document(report: str | Path | Evidence) -> str:
+    """Return the JSON of a report, or of a file that has one.
+
+    Raises:
+        ConfigurationError: there is no such file, or it is not a report.
+    """
+    if isinstance(report, Evidence):
+        return report.to_json()
+    text = _read(Path(report))
+    _parsed(text, report)
+    return text
 
 
 def _genuine(

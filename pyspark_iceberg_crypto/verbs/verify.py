@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_iceberg_crypto._names import table_name
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.evidence._evidence import TableEvidence
+from pyspark_iceberg_crypto.evidence._evidence import Evidence, TableEvidence
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.jvm._typed import typed_errors
-from pyspark_iceberg_crypto.verbs import _progress
+from pyspark_iceberg_crypto.verbs import _progress, kept_reports
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,9 @@ def verify_table(
     seed: int = 0,
     strays: bool = False,
     resume: str | None = None,
+    since: str | Path | Evidence | None = None,
+    since_key_id: str | None = None,
+    recheck: float = 0.01,
     progress: bool | None = None,
 ) -> VerifyReport:
     """Check that every file of a table's current snapshot, branches and tags is encrypted, or of all its snapshots.
@@ -98,17 +102,37 @@ def verify_table(
         strays: also look for files below the table's location that no metadata reaches. All snapshots are
             checked then.
         resume: the URI of a folder where outcomes are recorded. A second call with it skips the data and delete
-            files that were found correct before.
+            files that were found correct before. Anyone who can write to it can make files pass, so a new audit has
+            a new folder, or `since`.
+        since: an earlier report that was made with resume and signed, or its JSON file. The data and delete files that
+            it vouches for are not read again, but a share of them. The KMS of the table's catalog checks its
+            signature, and the outcomes in the folder are compared with what was signed. Default of resume: the folder
+            of that report.
+        since_key_id: the master key that must have signed it.
+        recheck: the share of those files to check again, more than 0, up to 1. They are chosen at random each time.
         progress: whether to show progress on stderr; None: in a terminal and in a notebook.
 
     Raises:
-        ConfigurationError: an argument is wrong, or the folder to resume is of another table or depth.
+        ConfigurationError: an argument is wrong, the folder to resume is of another table or depth, or since is a
+            report that cannot vouch for the table's files, or what it vouches for was changed.
+        TamperedError: since is not genuine.
         TableNotFoundError: there is no such Iceberg table.
         IcebergCryptoError: the check as a whole could not be done; see the error's type. What could not be
             checked of single files is in the report, which then is not ok.
     """
     table_name(table)
-    options = checked_options(structure, deep, all_snapshots, sample, seed, strays, resume)
+    options = checked_options(
+        structure,
+        deep,
+        all_snapshots,
+        sample,
+        seed,
+        strays,
+        resume,
+        since=since,
+        since_key_id=since_key_id,
+        recheck=recheck,
+    )
     with _progress.showing(spark, table, progress) as told:
         if _connect.is_connect(spark):
             return remote(spark, "verify_encryption", table=table, **options)
@@ -135,20 +159,28 @@ def checked_options(
     seed: int,
     strays: bool,
     resume: str | None,
+    *,
+    since: str | Path | Evidence | None,
+    since_key_id: str | None,
+    recheck: float,
 ) -> dict[str, Any]:
     """Return the options of a verification as Java takes them.
 
     Raises:
-        ConfigurationError: the sample is not a share of the files, or the seed is not a whole number.
+        ConfigurationError: sample or recheck is not a share of the files, the seed is not a whole number, or since is
+            not a report.
     """
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise ConfigurationError(f"seed={seed!r} is not a whole number", "give one, such as 7")
-    if isinstance(sample, bool) or not isinstance(sample, (int, float)):
-        raise ConfigurationError(f"sample={sample!r} is not a number", "give more than 0, up to 1")
-    if sample != sample:  # JSON has no NaN
-        raise ConfigurationError(
-            f"sample is {sample}, which is not a share of the files", "0.01 is one"
-        )
+    for name, share in (("sample", sample), ("recheck", recheck)):
+        if isinstance(share, bool) or not isinstance(share, (int, float)):
+            raise ConfigurationError(
+                f"{name}={share!r} is not a number", "give more than 0, up to 1"
+            )
+        if share != share:  # JSON has no NaN
+            raise ConfigurationError(
+                f"{name} is {share}, which is not a share of the files", "0.01 is one"
+            )
     return {
         "structure": bool(structure),
         "deep": bool(deep),
@@ -157,4 +189,7 @@ def checked_options(
         "seed": seed,
         "strays": bool(strays),
         "resume": resume,
+        "since": None if since is None else kept_reports.document(since),
+        "since_key_id": since_key_id,
+        "recheck": recheck,
     }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
-from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
+from pyspark_iceberg_crypto.evidence._evidence import Evidence, VerifyTablesReport
 from pyspark_iceberg_crypto.jvm import _connect, _jvm
 from pyspark_iceberg_crypto.verbs import _progress
 from pyspark_iceberg_crypto.verbs.verify import VerifyReport, checked_options, local, remote
@@ -24,6 +25,9 @@ def verify_catalog(
     seed: int = 0,
     strays: bool = False,
     resume: str | None = None,
+    since: str | Path | Evidence | None = None,
+    since_key_id: str | None = None,
+    recheck: float = 0.01,
     except_tables: Sequence[str] = (),
     progress: bool | None = None,
 ) -> VerifyTablesReport:
@@ -41,6 +45,10 @@ def verify_catalog(
         seed: see there.
         strays: see there.
         resume: the URI of a folder; in it each table has a folder of its own.
+        since: see there; with the same resume as then. All files are checked of a table that is not in that report, or
+            is not ok there.
+        since_key_id: see there.
+        recheck: see there.
         except_tables: full names of tables that are not verified, because they should be plaintext. The report lists
             them in `left_out`, and is ok without them.
         progress: see there.
@@ -55,7 +63,18 @@ def verify_catalog(
         raise ConfigurationError(
             f"except_tables={except_tables!r} is not a list of tables", "for example ['lake.db.t']"
         )
-    options = checked_options(structure, deep, all_snapshots, sample, seed, strays, resume)
+    options = checked_options(
+        structure,
+        deep,
+        all_snapshots,
+        sample,
+        seed,
+        strays,
+        resume,
+        since=since,
+        since_key_id=since_key_id,
+        recheck=recheck,
+    )
     except_tables = list(except_tables)
     found = _progress.run(
         spark, name, progress, "verify_catalog", name=name, except_tables=except_tables, **options

@@ -140,6 +140,7 @@ def test_whole_catalogs(tables: dict[str, Golden], command: Command) -> None:
         ("--sample", "0.5"),
         ("--strays",),
         ("--resume", "/f"),
+        ("--since", "report.json"),
         ("--folder",),
         ("--except", "lake.a.b"),
         ("--conf", "a=b"),

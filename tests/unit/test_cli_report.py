@@ -68,7 +68,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                     {
                         k: v
                         for k, v in options.items()
-                        if v is True or v not in (None, 0, 1, False, ())
+                        if v is True or v not in (None, 0, 1, 0.01, False, ())
                     },
                 )
             )
@@ -310,8 +310,11 @@ def test_a_namespace_that_is_not_there(run: Callable[..., Result]) -> None:
 def test_options_reach_each_table(run: Callable[..., Result]) -> None:
     options = ("--deep", "--sample", "0.5", "--seed", "7", "--strays", "--all-snapshots")
     answers = {"lake.db.a": verify_json(), "lake.db.b": verify_json()}
-    result = run("verify", *answers, *options, "--resume", "s3://b/r/", answers=answers)
+    options += ("--resume", "s3://b/r/", "--since", "old.json", "--since-key-id", "audit")
+    options += ("--recheck", "0.5")
+    result = run("verify", *answers, *options, answers=answers)
     more = {"deep": True, "sample": 0.5, "seed": 7, "strays": True, "all_snapshots": True}
+    more |= {"since": Path("old.json"), "since_key_id": "audit", "recheck": 0.5}
     folders = [f"s3://b/r/{table}" for table in answers]
     assert [one[0] for one in result.asked] == list(answers)  # type: ignore[attr-defined]
     for (_, given), folder in zip(result.asked, folders, strict=True):  # type: ignore[attr-defined]

@@ -299,6 +299,43 @@ def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
     assert "checked before" not in str(first) and "read again" not in first.to_html()
 
 
+def test_a_report_that_rests_on_an_earlier_one_does_not_say_that_all_was_read() -> None:
+    signed = {"key_id": "<audit>", "signed_at": "2026-11-20T12:00:00Z", "mac": "cd" * 32}
+    since = {**signed, "recheck": 0.01, "rechecked_files": 1}
+    record = {"folder": "r", "index": "_record-1.json", "sha256": "ab" * 32}
+    record |= {"oldest": "2026-11-01T00:00:00Z", "files": 3}
+    of = verify_json(resume="r", resumed_files=2, since=since, record=record)
+    report = VerifyReport.of(of)
+    VALIDATOR.validate(json.loads(report.to_json()))
+    shown = " ".join(str(report).split())
+    assert (
+        "✓ No problem was found in 4 files in the current snapshot of lake.db.t; 2 files were not read again: the "
+        "report that master key '<audit>' signed at 2026-11-20 12:00:00 UTC vouches for them; other snapshots"
+    ) in shown
+    assert "encrypted (" not in shown and ", 1 of an earlier report again, " in shown
+    page = report.to_html()
+    assert (
+        "&lt;audit&gt;" in page
+        and "<audit>" not in page
+        and "ab" * 32 in page
+        and "cd" * 32 in page
+    )
+    assert (
+        "1, a random share of 1%, was checked again; the oldest of the checks was made at 2026-11-01"
+        in page
+    )
+    assert "A change of them since then would not be detected; 1 other file of that report" in page
+    assert "Anyone who can write there" not in page
+    both = " ".join(str(several(of, GOOD)).split())
+    assert "✓ No problem was found in 8 files in " in both
+    assert "; 2 files of an earlier report were not read again; other snapshots" in both
+    assert "1 has no problem since its earlier report" in str(
+        several(of, not_checked=[NOT_CHECKED])
+    )
+    alone = VerifyReport.of({**of, "resumed_files": 0})
+    assert "✓ All 4 files" in str(alone) and "vouches" not in str(alone)
+
+
 def test_many_tables_are_a_line_each() -> None:
     shown = str(several(GOOD, BAD, not_checked=[NOT_CHECKED]))
     assert "✓   lake.db.t" in shown and "✗   lake.db.t" in shown
@@ -501,6 +538,10 @@ def test_depth_is_not_said_of_files_that_were_not_read(depth: str) -> None:
     for change, said in (
         ({"sample": 0.5, "seed": 1}, "files that were not in the sample"),
         ({"resume": "r", "resumed_files": 1}, "files that an earlier run had recorded as correct"),
+        (
+            {"resume": "r", "resumed_files": 1, "since": {"recheck": 1, "rechecked_files": 0}},
+            "files that an earlier report vouches for",
+        ),
         ({"strays": True}, "files that no metadata names (only their first bytes were read)"),
         ({"problem_count": 1}, "files with a problem"),
         ({"unchecked_count": 1}, "files that could not be checked"),

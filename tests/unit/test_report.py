@@ -51,6 +51,9 @@ def test_verify_table_reads_the_answer(jvm: dict[str, Any]) -> None:
         "seed": 0,
         "strays": False,
         "resume": None,
+        "since": None,
+        "since_key_id": None,
+        "recheck": 0.01,
     }
     assert result.closed == 1
     with pytest.raises(ConfigurationError, match="no list of files"):

@@ -65,10 +65,22 @@ def test_a_table_that_cannot_be_checked_does_not_stop_the_rest(lake: Lake, tmp_p
     for unknown in ("typo", "v"):
         with pytest.raises(TableNotFoundError, match=f"Nothing was verified.*{unknown}"):
             verify_catalog(lake.spark, name, except_tables=[*left_out, lake.table(unknown)])
-    lake.sql(f"DROP TABLE {lake.table('plain')}")
-    assert verify_catalog(lake.spark, f"{name}.*", resume=folder).ok
+    lake.sql(f"DROP TABLE {lake.table('plain')} PURGE")  # its files are no plaintext of the others
+    report = verify_catalog(lake.spark, f"{name}.*", resume=folder)
+    assert report.ok
+    signed = report.sign(lake.spark, lake.catalog, "k1")
+    lake.insert(lake.create("later"), [1])
+    since = verify_catalog(
+        lake.spark, f"{name}.*", resume=folder, since=signed, since_key_id="k1", recheck=1e-9
+    )
+    assert since.ok, since
+    assert {one.table: one.resumed_files for one in since.reports} == {
+        lake.table("good"): 1,
+        lake.table("broken"): 1,
+        lake.table("later"): 0,
+    }
     assert {path.name for path in tmp_path.iterdir()} == {
-        lake.table(table) for table in ("good", "plain", "broken")
+        lake.table(table) for table in ("good", "plain", "broken", "later")
     }
 
 

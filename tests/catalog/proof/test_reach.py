@@ -1,6 +1,7 @@
 """Which files verification reaches: the metadata log, branches, expired snapshots; samples; what was checked before;
 and maintenance beside it: what expires or is dropped meanwhile is no finding, what is wrong still is one."""
 
+import gzip
 import threading
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import change, magic, path_of
+from harness.files import change, flipped, magic, path_of
 from harness.lake import Lake
 from pyspark import InheritableThread
 
@@ -134,7 +135,7 @@ def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
     change(victim, whole)  # what was not right is checked again
     assert verify_table(lake.spark, table, structure=True, resume=folder).ok
     change(before, first_whole)
-    recorded = lake.spark.read.parquet(f"{folder}/outcomes")
+    recorded = lake.spark.read.json(f"{folder}/outcomes/*")
     assert "key" not in "".join(recorded.columns).replace("key_id", "")
 
     other = lake.create("other")
@@ -146,6 +147,46 @@ def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
         verify_table(lake.spark, table, resume=tmp_path.as_uri())
     with pytest.raises(ConfigurationError, match="in the table's own location"):
         verify_table(lake.spark, table, resume=f"{lake.folder}/t/record")
+
+
+def test_what_a_signed_report_vouches_for_is_not_read_again(lake: Lake, tmp_path: Path) -> None:
+    table = lake.insert(lake.create(), [1])
+    record, file = tmp_path / "record", tmp_path / "report.json"
+    first = verify_table(lake.spark, table, deep=True, resume=record.as_uri())
+    file.write_text(first.sign(lake.spark, lake.catalog, "k1").to_json())
+    lake.insert(table, [2])
+    old, new = data_files(lake)
+
+    def since(report: Path | VerifyReport, recheck: float = 1e-9) -> VerifyReport:
+        return verify_table(
+            lake.spark, table, deep=True, since=report, since_key_id="k1", recheck=recheck
+        )
+
+    written = {path: gzip.decompress(path.read_bytes()) for path in record.glob("outcomes/*/*.gz")}
+    ((outcomes, lines),) = [one for one in written.items() if old.name.encode() in one[1]]
+    planted = record / "outcomes" / "planted" / "part-0.json.gz"
+    planted.parent.mkdir()
+    planted.write_bytes(gzip.compress(lines.replace(old.name.encode(), new.name.encode())))
+    change(old, flipped(old.read_bytes()))
+    second = since(file)
+    assert second.ok and second.record and second.since
+    assert (second.resumed_files, second.since["rechecked_files"], second.record["files"]) == (
+        1,
+        0,
+        2,
+    )
+    assert "1 file was not read again: the report that master key 'k1'" in " ".join(
+        str(second).split()
+    )
+    third = since(second.sign(lake.spark, lake.catalog, "k1"), recheck=1.0)
+    assert third.since and third.since["rechecked_files"] == 2
+    assert problems(third) == {old.name: "tampered"}
+
+    change(outcomes, outcomes.read_bytes() + b" ")
+    with pytest.raises(ConfigurationError, match=rf"is not what was signed: .*{outcomes.name} was"):
+        since(file)
+    with pytest.raises(ConfigurationError, match="no signature"):
+        since(second)
 
 
 @pytest.mark.nightly

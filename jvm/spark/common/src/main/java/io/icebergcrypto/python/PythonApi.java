@@ -84,7 +84,10 @@ public final class PythonApi {
         spark,
         () ->
             TableVerifier.verify(
-                spark, table, Operations.verifyOptions(spark, options), told(spark, progress)));
+                spark,
+                table,
+                Operations.verifyOptions(spark, table, options),
+                told(spark, progress)));
   }
 
   /**

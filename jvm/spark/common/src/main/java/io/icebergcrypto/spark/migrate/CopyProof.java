@@ -252,7 +252,7 @@ record CopyProof(SparkSession spark, String name) {
   // ---- files
 
   private VerifyResult verified(BaseTable table, Depth depth, Progress progress) {
-    VerifyOptions options = new VerifyOptions(depth, true, 1.0, 0, false, null);
+    VerifyOptions options = VerifyOptions.of(depth, true, false);
     return TableVerifier.verifyUncommitted(spark, name, table, options, progress);
   }
 

@@ -105,10 +105,11 @@ public final class Operations {
     return Json.of(operation.run(call(spark, operation, in, arguments, progress)).value());
   }
 
-  /** The options of a verification, of the JSON that verify_encryption takes. */
-  public static VerifyOptions verifyOptions(SparkSession spark, String arguments) {
+  /** The options of a table's verification, of the JSON that verify_encryption takes. */
+  public static VerifyOptions verifyOptions(SparkSession spark, String table, String arguments) {
     return VerifyOperations.options(
-        call(spark, VerifyOperations.VERIFY, Target.NONE, arguments, null));
+        call(spark, VerifyOperations.VERIFY, Target.NONE, arguments, null),
+        () -> Target.ofTable(spark, table).catalog());
   }
 
   private static Call call(

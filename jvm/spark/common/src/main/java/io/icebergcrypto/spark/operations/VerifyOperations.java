@@ -2,7 +2,10 @@ package io.icebergcrypto.spark.operations;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.audit.EarlierReport;
 import io.icebergcrypto.audit.diagnosis.Finding;
+import io.icebergcrypto.catalog.CatalogContext;
+import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.spark.inspect.TablesExamined;
@@ -21,6 +24,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 
@@ -31,7 +35,7 @@ final class VerifyOperations {
   /** The parameters that {@link #options} reads. */
   private static final String OPTIONS =
       "structure BOOLEAN, deep BOOLEAN, all_snapshots BOOLEAN, sample DOUBLE, seed BIGINT, strays"
-          + " BOOLEAN, resume STRING";
+          + " BOOLEAN, resume STRING, since STRING, since_key_id STRING, recheck DOUBLE";
 
   /**
    * What verify_table of Python does, for a table, a namespace or the whole catalog. Rows, for each
@@ -89,15 +93,37 @@ final class VerifyOperations {
     return tables.without(tables.listed(), call.texts("except_tables"));
   }
 
-  /** The options of a verification, by the names of its parameters. */
-  static VerifyOptions options(Call call) {
+  /**
+   * The options of a verification, by the names of its parameters.
+   *
+   * @param home the catalog whose KMS checks the signature of an earlier report
+   */
+  static VerifyOptions options(Call call, Supplier<EncryptedCatalog> home) {
     return new VerifyOptions(
         Depth.of(call.flag("structure"), call.flag("deep")),
         call.flag("all_snapshots"),
         call.share("sample", 1.0),
         call.number("seed", 0),
         call.flag("strays"),
-        call.text("resume"));
+        call.text("resume"),
+        sinceOrNull(call, home));
+  }
+
+  private static EarlierReport sinceOrNull(Call call, Supplier<EncryptedCatalog> home) {
+    String document = call.text("since");
+    String keyId = call.text("since_key_id");
+    if (document == null) {
+      if (keyId != null) {
+        throw new InvalidConfigurationException(
+            "since_key_id is given without since", "Give the report that this key signed.");
+      }
+
+      return null;
+    }
+
+    CatalogContext context = home.get().context();
+    return EarlierReport.of(
+        document, keyId, call.share("recheck", 0.01), context.allowedKeyIds(), context.kms());
   }
 
   private static Answer verify(Call call) {
@@ -114,7 +140,7 @@ final class VerifyOperations {
           "except_tables leaves out tables of a namespace or a catalog.");
     }
 
-    VerifyOptions options = options(call);
+    VerifyOptions options = options(call, call::catalog);
     TableCatalog catalog = call.target().plugin();
     if (call.table() != null) {
       return verified(
@@ -144,8 +170,8 @@ final class VerifyOperations {
   }
 
   private static Answer verifyCatalog(Call call) {
-    VerifyOptions options = options(call);
     CatalogTables tables = call.tables();
+    VerifyOptions options = options(call, () -> Target.catalog(call.spark(), tables.catalogName()));
     CatalogTables.Selected selected = selected(call, tables);
     EachTable<Object> found =
         each(

@@ -62,7 +62,7 @@ final class SecondLook {
     this.name = name;
     this.then = then;
     this.lists = lists;
-    this.again = new VerifyOptions(options.depth(), options.allSnapshots(), 1.0, 0, false, null);
+    this.again = VerifyOptions.of(options.depth(), options.allSnapshots(), false);
   }
 
   /**

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.EarlierReport;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
@@ -19,6 +20,7 @@ import io.icebergcrypto.spark.verify.scan.RecordedFiles;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import io.icebergcrypto.spark.verify.scan.Tally;
+import java.security.SecureRandom;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -101,14 +103,21 @@ public final class TableVerifier {
     BaseTable audited = EncryptedTable.forAudit(loaded, List.of());
     this.metadataFiles = metadataFiles(audited.io(), metadata, options, committed);
     this.table = EncryptedTable.forAudit(loaded, metadataFiles.olderKeys());
-    this.recorded =
-        options.resume() == null
-            ? null
-            : RecordedFiles.open(
-                spark, options.resume(), name, metadata, options.depth().label(), FileRow.CHECKED);
+    this.recorded = recordedOrNull();
     this.lists =
         metadataFiles.named().stream().filter(f -> f.kind() == FileKind.MANIFEST_LIST).toList();
     this.tree = new TableTree.Shared(spark, new TableTree(table, lists));
+  }
+
+  private RecordedFiles recordedOrNull() {
+    EarlierReport since = options.since();
+    String depth = options.depth().label();
+    EarlierReport.Recorded signed =
+        since == null ? null : since.recordOf(name, metadata.uuid(), depth);
+    String folder = options.resume() == null && signed != null ? signed.folder() : options.resume();
+    return folder == null
+        ? null
+        : RecordedFiles.open(spark, folder, name, metadata, depth, FileRow.CHECKED, signed);
   }
 
   /**
@@ -244,6 +253,13 @@ public final class TableVerifier {
       tally.add(Problem.notEncrypted(name, table.name(), TableProperties.ENCRYPTION_TABLE_KEY));
     }
 
+    if (recorded != null) {
+      notes.put("resume", recorded.folder());
+      Map<String, Object> record = recorded.seal();
+      record.put("files", notes.remove("recorded_files"));
+      notes.put("record", record);
+    }
+
     subject.putAll(notes);
     Finding left = Finding.ofPlaintextLeft(table.name(), metadata);
     return new VerifyResult(subject, start, FileSet.union(checked), tally, left, this::release);
@@ -306,18 +322,32 @@ public final class TableVerifier {
     }
   }
 
-  /** Takes over what is recorded, checks the others, and records them. */
+  /** Takes over what is recorded, but a share of it, checks the others, and records them. */
   private void resume(Dataset<Row> files, Size all) {
-    FileSet before =
-        cache(FileSet.of(recorded.right().join(files.select(PATH), PATH, "left_semi")));
+    FileSet known = cache(FileSet.of(recorded.right().join(files.select(PATH), PATH, "left_semi")));
+    FileSet before = known;
+    if (options.since() != null) {
+      Column again = share(new SecureRandom().nextLong()).lt(options.since().recheck());
+      before = FileSet.of(known.rows().where(functions.not(again)));
+    }
+
     add(before);
     Size done = before.size();
     notes.put("resumed_files", done.files());
+    if (options.since() != null) {
+      Map<String, Object> since = options.since().toMap();
+      since.put("rechecked_files", known.size().files() - done.files());
+      notes.put("since", since);
+    }
+
     Size size = all.minus(done);
     begin("data and delete files", size);
     Dataset<Row> left = files.join(before.rows().select(PATH), PATH, "left_anti");
     Dataset<Row> found = byJobs(divided(left, size), CheckTasks::files);
-    add(cache(FileSet.of(recorded.add(found))));
+    FileSet now = cache(FileSet.of(recorded.add(found)));
+    add(now);
+    FileSet right = now.where(functions.col("problem").isNull(), row -> !FileRow.isWrong(row));
+    notes.put("recorded_files", done.files() + right.size().files());
   }
 
   private Dataset<Row> divided(Dataset<Row> files, Size size) {
@@ -357,9 +387,13 @@ public final class TableVerifier {
       return files;
     }
 
-    Column hash = functions.xxhash64(functions.col("path"), functions.lit(options.seed()));
-    Column share = functions.shiftrightunsigned(hash, 1).cast("double").divide(0x1p63);
-    return FileSet.of(files.rows().where(share.lt(options.sample())));
+    return FileSet.of(files.rows().where(share(options.seed()).lt(options.sample())));
+  }
+
+  /** A number from 0 to 1 for each file, evenly distributed. */
+  private static Column share(long seed) {
+    Column hash = functions.xxhash64(functions.col(PATH), functions.lit(seed));
+    return functions.shiftrightunsigned(hash, 1).cast("double").divide(0x1p63);
   }
 
   private void begin(String step, Size size) {

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.audit.EarlierReport;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 
@@ -14,13 +15,24 @@ import java.nio.charset.StandardCharsets;
  * @param seed chooses which
  * @param strays whether files that no metadata reaches are looked for; then all snapshots are
  *     checked, too
- * @param resume the folder where outcomes are recorded, or null
+ * @param resume the folder where outcomes are recorded; null: that of since, or none
+ * @param since the report that decides which recorded outcomes count; null: all do
  */
 public record VerifyOptions(
-    Depth depth, boolean allSnapshots, double sample, long seed, boolean strays, String resume) {
+    Depth depth,
+    boolean allSnapshots,
+    double sample,
+    long seed,
+    boolean strays,
+    String resume,
+    EarlierReport since) {
   /** The current snapshot, by the first bytes of its files. */
-  public static final VerifyOptions DEFAULT =
-      new VerifyOptions(Depth.MAGIC, false, 1.0, 0, false, null);
+  public static final VerifyOptions DEFAULT = of(Depth.MAGIC, false, false);
+
+  /** Options of a check of every file. */
+  public static VerifyOptions of(Depth depth, boolean allSnapshots, boolean strays) {
+    return new VerifyOptions(depth, allSnapshots, 1.0, 0, strays, null, null);
+  }
 
   /**
    * Checks the values.
@@ -42,16 +54,24 @@ public record VerifyOptions(
     allSnapshots = allSnapshots || strays;
   }
 
-  /** These options for one of many tables, whose outcomes are recorded in a folder of its own. */
+  /**
+   * These options for one of many tables, whose outcomes are recorded in a folder of its own.
+   *
+   * @throws InvalidConfigurationException when it is not known where that is
+   */
   public VerifyOptions forTable(String name) {
-    return resume == null
-        ? this
-        : new VerifyOptions(
-            depth,
-            allSnapshots,
-            sample,
-            seed,
-            strays,
-            resume.replaceFirst("/+$", "") + "/" + URLEncoder.encode(name, StandardCharsets.UTF_8));
+    if (resume == null) {
+      if (since != null) {
+        throw new InvalidConfigurationException(
+            "since is given without resume",
+            "For several tables, give the folder to resume that the earlier report had.");
+      }
+
+      return this;
+    }
+
+    String folder =
+        resume.replaceFirst("/+$", "") + "/" + URLEncoder.encode(name, StandardCharsets.UTF_8);
+    return new VerifyOptions(depth, allSnapshots, sample, seed, strays, folder, since);
   }
 }

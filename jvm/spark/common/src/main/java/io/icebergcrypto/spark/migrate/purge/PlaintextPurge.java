@@ -254,7 +254,7 @@ public final class PlaintextPurge {
   private Dataset<Row> inForce(TableMetadata current) {
     BaseTable now =
         catalog.context().uncommitted(new MetadataInMemory(behind(), current), table.name());
-    VerifyOptions all = new VerifyOptions(Depth.MAGIC, true, 1.0, 0, false, null);
+    VerifyOptions all = VerifyOptions.of(Depth.MAGIC, true, false);
     try (VerifyResult result =
         TableVerifier.verifyUncommitted(spark, table.name(), now, all, progress)) {
       if (!result.ok()) {

@@ -95,7 +95,7 @@ final class Proof {
    * @throws IcebergCryptoException when there is, or when that is not known
    */
   void ofAll() {
-    VerifyOptions strays = new VerifyOptions(Depth.MAGIC, true, 1.0, 0, true, null);
+    VerifyOptions strays = VerifyOptions.of(Depth.MAGIC, true, true);
     table.refresh();
     try (VerifyResult result = TableVerifier.verify(spark, table, strays, progress)) {
       List<Problem> problems = result.problems().stream().filter(this::isLeft).toList();
