@@ -133,6 +133,7 @@ def test_all_tables_of_a_namespace(hadoop: Lake) -> None:
         rotate_catalog(hadoop.spark, " ")
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_another_kms(lake: Lake, keys: Keys, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
@@ -180,6 +181,7 @@ def test_from_a_keystore_to_vault(hadoop: Lake, tmp_path: Path) -> None:
         vault.stop()
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_a_new_kek(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})

@@ -31,6 +31,7 @@ def test_branches_and_tags(lake: Lake) -> None:
     assert {row.name for row in lake.run(f"SELECT name FROM {table}.refs")} == {"main"}
 
 
+@pytest.mark.nightly
 def test_time_travel(lake: Lake) -> None:
     table = lake.insert(lake.create(), [1])
     first = current_snapshot(lake, table)
