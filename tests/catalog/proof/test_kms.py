@@ -38,6 +38,7 @@ def counter(lake: Lake) -> Callable[[], tuple[int, int]]:
     return since
 
 
+@pytest.mark.nightly
 def test_the_calls_that_the_documents_promise(hadoop: Lake) -> None:
     """The table in docs/kms/README.md, in one JVM; tests/kms/test_every_kms.py has executors of their own."""
     lake = hadoop.with_options({})

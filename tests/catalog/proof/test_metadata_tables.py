@@ -63,6 +63,7 @@ def test_every_metadata_table(lake: Lake, table: str) -> None:
     assert lake.ids(table, f"WHERE part = '{MARKER}' AND _pos >= 0 AND _file IS NOT NULL") == [2]
 
 
+@pytest.mark.nightly
 def test_no_metadata_table_tells_a_key(lake: Lake, table: str) -> None:
     for name in METADATA_TABLES:
         values = key_metadata(lake.sql(f"SELECT * FROM {table}.{name}"))
@@ -131,6 +132,7 @@ def test_no_query_finds_a_key(hive: Lake) -> None:
             assert (key_metadata([row]) or [row[0]]) == [None], query
 
 
+@pytest.mark.nightly
 def test_no_reader_and_no_view_finds_a_key(hive: Lake) -> None:
     table = two_partitions(hive)
     spark = hive.spark
@@ -176,6 +178,7 @@ def test_no_filter_tells_a_key(hive: Lake) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_columns_of_the_same_name_are_the_users_own(hive: Lake) -> None:
     columns = "id BIGINT, key_metadata BINARY, data_file STRUCT<key_metadata: BINARY>"
     table = hive.create(columns=columns, partition="key_metadata")
