@@ -1,4 +1,7 @@
-"""purge_without_key on object stores, where a folder is what names begin with. By day, LostKeyPurgeTest has a double."""
+"""purge_without_key on object stores, where a folder is what names begin with.
+
+By day, LostKeyPurgeTest has a double of one.
+"""
 
 import uuid
 from collections.abc import Iterator, Mapping
