@@ -245,6 +245,7 @@ def first_snapshot(lake: Lake, table: str) -> int:
     return int(lake.value(snapshots))
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("rest")
 def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
     lake = lake.with_options({"encryption.value-key-table": f"{lake.namespace}.value_keys"})
@@ -278,6 +279,7 @@ def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_other_programs_read_the_values(hadoop: Lake) -> None:
     """As docs/encrypted-values.md has the format, with pyca/cryptography; and the KMS is asked once for 16 tasks."""
     key, fresh = make_key(hadoop), hadoop.with_options({})

@@ -230,6 +230,7 @@ def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
     assert all(hive.ids(stock, f"VERSION AS OF {i}") for i in hive.history(table))
 
 
+@pytest.mark.nightly
 def test_a_view_has_no_keys(hive: Lake) -> None:
     view = hive.table("v", "spark_catalog")
     hive.sql(f"CREATE VIEW {view} AS SELECT 1 AS id")
@@ -238,6 +239,7 @@ def test_a_view_has_no_keys(hive: Lake) -> None:
             rotate(hive.spark, view)
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_rotated(hadoop: Lake) -> None:
     table = hadoop.insert(hadoop.create(), [1])
     plain = hadoop.create("plain", key=None)

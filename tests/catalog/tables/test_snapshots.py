@@ -50,6 +50,7 @@ def test_time_travel(lake: Lake) -> None:
     assert [row.id for row in frame.option("end-snapshot-id", last).load(table).collect()] == [2]
 
 
+@pytest.mark.nightly
 def test_wap_by_id(lake: Lake) -> None:
     table = lake.insert(lake.create(write_wap_enabled="true"), [1])
     lake.spark.conf.set("spark.wap.id", "audit-1")
