@@ -39,7 +39,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"HIVE", "REST", "JDBC", "HADOOP"})
 class KeyRetentionTest extends LakeFixture {
-  private static final int COMMITS = 60;
+  private static final int COMMITS = NIGHTLY ? 60 : 20;
 
   private Table create(int commits) {
     Table table = TestLake.createTable(catalog, "t", Map.of());
