@@ -214,7 +214,6 @@ def test_plaintext_tables_are_as_icebergs(place: Place) -> None:
     assert b"PAR1" in place.magics()
 
 
-@pytest.mark.nightly
 def test_required(strict: SparkSession, place: Place) -> None:
     """Nothing is created, read or written without a key id."""
     refused = Place(strict, place.folder)
@@ -265,7 +264,6 @@ def test_alter_drop_purge(place: Place, tmp_path: Path) -> None:
     assert not place.catalog.dropTable(place.ident)
 
 
-@pytest.mark.nightly
 def test_a_table_of_a_hadoop_catalog(hadoop: Lake, session: SparkSession, tmp_path: Path) -> None:
     """By its name and by its path it is one table, whose metadata is authenticated either way."""
     table = hadoop.create(columns="id BIGINT")

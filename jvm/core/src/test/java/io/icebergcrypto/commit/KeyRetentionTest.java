@@ -31,6 +31,7 @@ import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.types.Types;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -272,6 +273,7 @@ class KeyRetentionTest extends LakeFixture {
 
   /** As a REST catalog can; the others take no notice. */
   @Test
+  @Tag("REST")
   void aSessionThatLoadsSnapshotsLateDropsNoKeyOfThem() throws IOException {
     create(3);
     for (int i = 3; i < 6; i++) {
