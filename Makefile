@@ -97,7 +97,7 @@ setup-test:
 	$(call ready,$(FOR_TESTS),tests)
 
 .PHONY: test
-test: setup-test ## Run all tests, Java's and Python's side by side, and say how long each took
+test: setup-test ## Run the tests that a change must pass, Java's and Python's side by side, and say how long each took
 	@rm -rf $(REPORTS); failed=; $(again) -j2 test-jvm test-py || failed=1; \
 	    "$(PYTHON)" dev/minutes.py $(REPORTS); cat $(REPORTS)/times || true; $(call took,all tests); [[ -z $$failed ]]
 

@@ -92,6 +92,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 # Two workers have a Spark session each. Those who use one, but for programs that start one of their own in a world.
 SESSIONS = ("spark", "spark of tables")
 WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/twin/", "tests/kms/test_outage.py")
+OF_TABLES = ("tests/catalog/tables/", "tests/tamper/")  # about half, by their time
 OF_THEIR_OWN = (
     "test_defaults.py",
     "test_delta.py",
@@ -108,17 +109,23 @@ def group(nodeid: str) -> str:
     if path.startswith(WITH_SPARK):
         if module in OF_THEIR_OWN:
             return "world"
-        return SESSIONS[path.startswith("tests/catalog/tables/")]
+        return SESSIONS[path.startswith(OF_TABLES)]
     return folder if folder.count("/") > 1 else path
 
 
 # What takes longest begins first, or one worker would be left with it in the end.
-LONGEST = (*SESSIONS, "world", "tests/test_examples.py", "tests/kms/test_every_kms.py")
+LONGEST = (
+    *SESSIONS,
+    "world",
+    "tests/test_examples.py",
+    "tests/kms/contract",
+    "tests/kms/test_every_kms.py",
+)
 
 
 def require_named() -> None:
     """What is named here must be there: a module with a new name would change its worker in silence."""
-    paths = [*WITH_SPARK, *(name for name in LONGEST if "/" in name)]
+    paths = [*WITH_SPARK, *OF_TABLES, *(name for name in LONGEST if "/" in name)]
     gone = [path for path in paths if not (TESTS.parent / path).exists()]
     gone += [module for module in OF_THEIR_OWN if not any(TESTS.rglob(module))]
     if gone:

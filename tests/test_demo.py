@@ -1,4 +1,4 @@
-"""`iceberg-crypto demo`, from beginning to end, as a person runs it."""
+"""`iceberg-crypto demo`, from beginning to end, as a person runs it; by day, unit/test_demo_steps.py has its course."""
 
 import os
 import re
@@ -26,6 +26,7 @@ PROMISES = (
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
     here, temporary = tmp_path / "here", tmp_path / "temporary"
     here.mkdir()

@@ -140,6 +140,7 @@ def headings() -> list[Heading]:
     return found
 
 
+@cache
 def of_this_project() -> list[Heading]:
     return [
         heading
@@ -149,6 +150,7 @@ def of_this_project() -> list[Heading]:
     ]
 
 
+@cache
 def words(text: str) -> list[str]:
     return re.findall(r"[A-Za-z0-9]{2,}", without_constants(text))
 
@@ -185,8 +187,10 @@ def pattern(message: str) -> re.Pattern[str]:
 
 def is_of(message: str, text: str) -> bool:
     """Whether an error has the fixed words of a heading's message; where these are few, no others."""
+    if not pattern(message).search(text):
+        return False
     few = len(words(message)) < 3 and message not in BEGINNINGS
-    return bool(pattern(message).search(text)) and not (few and words(message) != words(text))
+    return not few or words(message) == words(text)
 
 
 # ---- Java
@@ -312,22 +316,24 @@ def java_types() -> dict[str, str]:
     return types
 
 
+@cache
 def java_errors() -> list[Message]:
     found = []
     for path, tokens in java_files().items():
-        variables = ChainMap(parameters(path.name))  # of each block
+        place = path.name
+        variables = ChainMap(parameters(place))  # of each block
         for i, token in enumerate(tokens[:-3]):
             if token in "{}":
                 variables = variables.new_child() if token == "{" else variables.parents
             elif token == "String" and tokens[i + 2] == "=":
                 value = tokens[i + 3 : tokens.index(";", i)]
                 variables[tokens[i + 1]] = java_texts(value, variables)
-            made = thrown(path.name, tokens, i)
+            made = thrown(place, tokens, i)
             if made is not None:
                 kind, problem, whole = made
                 found += [
                     Message(
-                        path.name,
+                        place,
                         kind,
                         PLACEHOLDER.sub(ANY, whole.replace("{}", text)),
                         "".join(problem),
@@ -418,6 +424,7 @@ def with_subject(place: str, text: str) -> str:
     return re.sub(r"\{(\w+)\}", lambda name: SUBJECTS.get((place, name[1]), ANY), text)
 
 
+@cache
 def python_errors() -> list[Message]:
     """Also those of the KMS helpers' tables of vendors' errors, which have words of their own."""
     found = []
@@ -495,12 +502,14 @@ def test_each_heading_is_there_once_and_has_its_three_lines() -> None:
 
 
 def test_each_heading_is_a_message_of_the_code() -> None:
-    said = java_errors() + python_errors()
+    said: dict[str, set[str]] = {}
+    for one in java_errors() + python_errors():
+        said.setdefault(one.kind, set()).add(one.text)
     elsewhere = {
         message
         for heading in of_this_project()
         for message in messages(heading)
-        if not any(one.kind == heading.kind and is_of(message, one.text) for one in said)
+        if not any(is_of(message, text) for text in said.get(heading.kind, ()))
     }
     assert elsewhere == OF_OTHER_LITERALS, "no error says this: change the heading, or remove it"
     literals = java_literals() + python_literals()

@@ -128,7 +128,7 @@ def sql(place: Path) -> str:
     return run([spark_sql, *spark_arguments(), *conf, "-S", "-f", script], place)
 
 
-READER_OF_DOCUMENTS = r"""
+READER_OF_README = r"""
 import os, re, sys
 from pathlib import Path
 
@@ -150,6 +150,12 @@ root, uri = Path(sys.argv[1]), sys.argv[2]
 for _ in range(2):
     follow(root / "README.md", uri, {}, {})
 assert all(name.startswith("tmp") for name in os.listdir()), os.listdir()  # in TMPDIR
+print("followed README")
+"""
+
+READER_OF_GUIDE = (
+    READER_OF_README
+    + r"""
 os.mkdir("guide")
 os.chdir("guide")
 old = "CREATE TABLE lake.shop.visits (id INT) USING iceberg"
@@ -163,25 +169,25 @@ for table in ("lake.shop.orders", "lake.shop.visits"):
     assert [row.id for row in spark.table(table).collect()] == [1]
 assert names["verify_table"](spark, "lake.shop.visits").ok
 assert spark.sql("SHOW TABLES IN lake.shop").count() == 2
-if sys.argv[3] == "more":
-    for page in ("metrics.md", "notebooks.md", "audit.md"):
-        follow(root / "docs" / page, uri, {}, names)
-    assert names["found"].ok and len(names["found"].reports) == 3
-    assert "Verification of lake" in Path("report.html").read_text()
+for page in ("metrics.md", "notebooks.md", "audit.md"):
+    follow(root / "docs" / page, uri, {}, names)
+assert names["found"].ok and len(names["found"].reports) == 3
+assert "Verification of lake" in Path("report.html").read_text()
 
-    # The catalog is lost: its tables are gone, and their files are there.
-    lost = "for table, metadata in json.loads"
-    recovery = Path("recovery.md")
-    text = (root / "docs" / "recovery.md").read_text()
-    assert lost in text
-    drop = "for table in current:\n    spark.sql(f'DROP TABLE {table}')\n"
-    recovery.write_text(text.replace(lost, drop + lost))
-    follow(recovery, uri, {}, names)
-    assert {one.table for one in names["restored"].reports} == set(names["current"])
-    assert [row.id for row in spark.table("lake.shop.orders").collect()] == [1]
+# The catalog is lost: its tables are gone, and their files are there.
+lost = "for table, metadata in json.loads"
+recovery = Path("recovery.md")
+text = (root / "docs" / "recovery.md").read_text()
+assert lost in text
+drop = "for table in current:\n    spark.sql(f'DROP TABLE {table}')\n"
+recovery.write_text(text.replace(lost, drop + lost))
+follow(recovery, uri, {}, names)
+assert {one.table for one in names["restored"].reports} == set(names["current"])
+assert [row.id for row in spark.table("lake.shop.orders").collect()] == [1]
 spark.stop()
-print("followed")
+print("followed all")
 """
+)
 
 
 READER_OF_PAGES = r"""
@@ -273,21 +279,22 @@ def test_pages_on_tables(tmp_path: Path, rest: RestServer) -> None:
     assert "left out: 13\n" in said
 
 
-@pytest.mark.parametrize("further", ["none", pytest.param("more", marks=pytest.mark.nightly)])
-def test_readme_and_guide(tmp_path: Path, rest: RestServer, further: str) -> None:
-    """Their Python and SQL, as a reader would type it; README's quick start is pasted twice.
-
-    At night with the pages on metrics, notebooks, audits and recovery.
-    """
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    said = run([sys.executable, "-c", READER_OF_DOCUMENTS, str(ROOT), rest.uri, further], empty)
+def test_readme(tmp_path: Path) -> None:
+    """Its quick start, as a reader would type it, pasted twice."""
+    said = run([sys.executable, "-c", READER_OF_README, str(ROOT), "no server"], tmp_path)
     assert said.count("of lake.db.t are encrypted") == 2
     assert said.count("b'PARE'") == 2
-    assert "of lake.shop.orders are encrypted" in said
-    assert "AES_GCM" in said
-    assert "followed" in said
-    assert ("KmsMetrics(" in said) == (further == "more")
+    assert "followed README" in said
+
+
+@pytest.mark.nightly
+def test_guide(tmp_path: Path, rest: RestServer) -> None:
+    """After README in one process: the guide, and the pages on metrics, notebooks, audits and recovery."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    said = run([sys.executable, "-c", READER_OF_GUIDE, str(ROOT), rest.uri], empty)
+    for text in ("of lake.shop.orders are encrypted", "AES_GCM", "KmsMetrics(", "followed all"):
+        assert text in said
 
 
 @pytest.mark.nightly

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 ROOT = Path(__file__).resolve().parents[1]
 JAR = "pyspark_iceberg_crypto/jars/iceberg-crypto-spark-4.1_2.13-0.1.0.jar"
@@ -108,7 +108,6 @@ def test_the_wheel_holds_package_jar_and_types(built: Path) -> None:
     assert tops == {"pyspark_iceberg_crypto", "pyspark_iceberg_crypto-0.1.0.dist-info"}
 
 
-@pytest.mark.nightly
 def test_the_wheel_works_in_a_clean_environment(built: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("*.whl")
     venv.create(tmp_path / "venv", with_pip=True)

@@ -26,7 +26,12 @@ Clients = tuple[Jvm, Servers]
 
 
 def by_night(name: str) -> Any:
-    return pytest.param(name, marks=[pytest.mark.nightly] * ("hadoop" in name))
+    """Hadoop KMS is slow to start, and each keystore takes seconds to open.
+
+    By day are the oldest build's keys and the newest one's; and tests on tables that Python writes have a keystore.
+    """
+    slow = "hadoop" in name or name == "keystore" or name.startswith("keys-c6b240d")
+    return pytest.param(name, marks=[pytest.mark.nightly] * slow)
 
 
 @pytest.fixture(scope="module")

@@ -84,7 +84,7 @@ def test_what_is_known_goes_on(lake: Lake, key: str, proxy: FaultProxy) -> None:
     assert lake.value(f"SELECT count(*) FROM {table}.snapshots") == 3
 
 
-@pytest.mark.parametrize("mode", ["down", "hang"])
+@pytest.mark.parametrize("mode", ["down", pytest.param("hang", marks=pytest.mark.nightly)])
 def test_a_new_session_says_what_is_wrong_and_recovers(
     lake: Lake, key: str, proxy: FaultProxy, options: dict[str, str], mode: str
 ) -> None:
@@ -157,6 +157,7 @@ def test_a_verification_tells_what_it_could_not_check(
     assert verify_table(lake.spark, cut_off.table(), deep=True).ok
 
 
+@pytest.mark.nightly
 def test_a_kms_that_goes_away_half_way(
     lake: Lake, vault: VaultServer, proxy: FaultProxy, options: dict[str, str]
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_kms_that_goes_away_half_way(
     assert other.key_id != whole.key_id
 
 
+@pytest.mark.nightly
 def test_create_is_refused_before_anything_is_made(lake: Lake, key: str, proxy: FaultProxy) -> None:
     proxy.mode = "down"
     create = f"CREATE TABLE {lake.table()} (id INT) USING iceberg"
@@ -189,12 +191,14 @@ def test_create_is_refused_before_anything_is_made(lake: Lake, key: str, proxy: 
     assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
 
 
+@pytest.mark.nightly
 def test_a_slow_kms_is_waited_for(lake: Lake, key: str, proxy: FaultProxy) -> None:
     proxy.mode = "slow"
     table = lake.insert(lake.create(key=key), [1])
     assert lake.ids(table) == [1]
 
 
+@pytest.mark.nightly
 def test_another_kms_says_whose_key_it_is(lake: Lake, hadoop: Lake, key: str) -> None:
     """A table that Vault's key encrypts, in a catalog with a keystore."""
     lake.insert(lake.create(key=key), [1])

@@ -12,6 +12,8 @@ from harness.jvm import Jvm, start_jvm
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
 
+pytestmark = pytest.mark.nightly  # by day, ProxiesTest has the rules
+
 DEK = b"0123456789abcdef"
 ONE_ATTEMPT = {"encryption.kms.retry.max-attempts": "1"}
 
@@ -51,7 +53,6 @@ def _tunnels(proxy: ConnectProxy) -> None:
     proxy.asked.clear()
 
 
-@pytest.mark.nightly
 def test_azure(jvm: Jvm, azure: AzureWorld, proxy: ConnectProxy) -> None:
     properties = {
         "encryption.kms-type": "azure",
@@ -70,7 +71,6 @@ def test_azure(jvm: Jvm, azure: AzureWorld, proxy: ConnectProxy) -> None:
     is_told(str(raised.value), proxy, "'sales'", "the login service is behind a proxy")
 
 
-@pytest.mark.nightly
 def test_google_cloud(
     jvm: Jvm,
     azure: AzureWorld,

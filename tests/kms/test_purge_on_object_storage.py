@@ -1,4 +1,7 @@
-"""purge_without_key on object stores, where a folder is what names begin with: S3 by day, others by night."""
+"""purge_without_key on object stores, where a folder is what names begin with.
+
+By day, LostKeyPurgeTest has a double of one.
+"""
 
 import uuid
 from collections.abc import Iterator, Mapping
@@ -14,6 +17,8 @@ from servers.stores import KINDS, ObjectStore, start_store
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.jvm._jvm import typed_errors
+
+pytestmark = pytest.mark.nightly
 
 SCHEMA = (
     '{"type": "struct", "schema-id": 0, "fields": '
@@ -82,7 +87,7 @@ class StoredLake:
 
 @pytest.fixture(
     scope="module",
-    params=[KINDS[0], *(pytest.param(kind, marks=pytest.mark.nightly) for kind in KINDS[1:])],
+    params=KINDS,
 )
 def store(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -23,7 +23,7 @@ def by_novelty() -> Iterator[Plan]:
         yield best
 
 
-# As many as fit into the day's two minutes.
+# As many as fit into two minutes: on jdbc by day, on rest by night.
 FIRST = list(islice(by_novelty(), 6))
 BY_DAY = {"jdbc": FIRST[::2], "rest": FIRST[1::2]}
 # How often it tries those that are left: some are refused, or not possible.

@@ -78,7 +78,7 @@ Record = Callable[[str, object], None]
 
 
 @pytest.mark.parametrize("lake", BY_DAY, indirect=True)
-@pytest.mark.catalogs("jdbc", "rest")
+@pytest.mark.catalogs("jdbc")
 def test_histories_by_day(
     lake: Lake, tmp_path: Path, record_property: Record, together: Tally
 ) -> None:

@@ -124,7 +124,7 @@ def test_a_password_file_of_more_than_one_line_is_refused(tmp_path: Path, more: 
     assert not (tmp_path / "k.p12").exists()
 
 
-@pytest.mark.parametrize("bits", [128, 192])
+@pytest.mark.parametrize("bits", [128, pytest.param(192, marks=pytest.mark.nightly)])
 def test_a_password_file_and_a_key_size(tmp_path: Path, bits: int) -> None:
     secret = tmp_path / "password"
     secret.touch(mode=0o600)
@@ -315,6 +315,7 @@ def versions(store: Keystore) -> dict[str, tuple[str, int | None]]:
     return {key.key_id: (key.version, key.versions) for key in store.list_keys()}
 
 
+@pytest.mark.nightly
 def test_a_key_is_added_to_an_existing_file(store: Keystore, tmp_path: Path) -> None:
     made = store.create_key("Sales")
     today = datetime.datetime.now().astimezone().date()
@@ -342,6 +343,7 @@ def test_a_key_is_never_overwritten(store: Keystore) -> None:
     assert Path(store.path).read_bytes() == before
 
 
+@pytest.mark.nightly
 def test_rotation_adds_versions(store: Keystore) -> None:
     rotated = store.rotate_key("K1")
     assert (rotated.version, rotated.versions, rotated.detail["entry"]) == ("2", 2, "k1.v2")
@@ -375,6 +377,7 @@ def test_the_name_of_a_version_is_no_key_id(store: Keystore, method: str) -> Non
         getattr(store, method)("k1.v2")
 
 
+@pytest.mark.nightly
 def test_a_link_to_the_file_stays_a_link(store: Keystore, tmp_path: Path) -> None:
     link = tmp_path / "link.p12"
     link.symlink_to(store.path)
@@ -408,6 +411,7 @@ KILLED_BEFORE_REPLACE = """
 """
 
 
+@pytest.mark.nightly
 def test_a_crash_leaves_the_old_file_and_no_lock(store: Keystore) -> None:
     before = Path(store.path).read_bytes()
     program = textwrap.dedent(KILLED_BEFORE_REPLACE)

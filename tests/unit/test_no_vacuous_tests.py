@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -12,10 +13,19 @@ ONLY_RETURNS = re.compile(r"\n    if \([^{}]*\) \{\n +return;")
 def test_in_python() -> None:
     found = []
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for test in ast.walk(ast.parse(path.read_text())):
-            if isinstance(test, ast.FunctionDef) and test.name.startswith("test_"):
+        for test in functions(ast.parse(path.read_text()).body):
+            if test.name.startswith("test_"):
                 found += [f"{path.name}::{test.name}"] * returns_first(test)
     assert not found, f"pytest.skip, or a mark: {found}"
+
+
+def functions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef]:
+    """Of a module and of its classes."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        elif isinstance(node, ast.ClassDef):
+            yield from functions(node.body)
 
 
 def returns_first(test: ast.FunctionDef) -> bool:

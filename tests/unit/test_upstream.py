@@ -69,6 +69,7 @@ def module(tmp_path: Path, name: str) -> ModuleType:
     return made
 
 
+@pytest.mark.nightly
 def test_the_vectors_are_as_this_reader_has_them(tmp_path: Path) -> None:
     vectors = module(tmp_path, "tests/encryption/test_vectors.py")
     for bits, length, digest in vectors.STREAMS:

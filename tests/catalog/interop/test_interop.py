@@ -28,7 +28,13 @@ spark.stop()
 @pytest.mark.parametrize(
     "file_format", ["parquet", pytest.param("avro", marks=pytest.mark.nightly)]
 )
-@pytest.mark.parametrize("writer, reader", [("enc_hive", "stock_hive"), ("stock_hive", "enc_hive")])
+@pytest.mark.parametrize(
+    "writer, reader",
+    [
+        ("enc_hive", "stock_hive"),
+        pytest.param("stock_hive", "enc_hive", marks=pytest.mark.nightly),
+    ],
+)
 def test_hive_interop(hive: Lake, writer: str, reader: str, file_format: str) -> None:
     """Both read, change and read again what the other wrote."""
     one, other = hive.table("t", writer), hive.table("t", reader)

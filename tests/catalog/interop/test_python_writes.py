@@ -29,7 +29,10 @@ def rows(*ids: int, part: str = "p") -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "note": notes, "part": [part] * len(ids)})
 
 
-@pytest.mark.parametrize("kind", ["jdbc", "hadoop", "rest"])
+@pytest.mark.parametrize(
+    "kind",
+    ["jdbc", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("hadoop", "rest"))],
+)
 def test_spark_and_python_write_in_turns(spark: SparkSession, world: World, kind: str) -> None:
     lake = Lake(spark, world, kind, f"enc_{kind}")
     name, table = f"{lake.namespace}.t", lake.table()

@@ -7,7 +7,9 @@ from harness.lake import Lake
 from pyspark.sql import SparkSession
 
 
-@pytest.mark.parametrize("serializer", ["JavaSerializer", "KryoSerializer"])
+@pytest.mark.parametrize(
+    "serializer", ["JavaSerializer", pytest.param("KryoSerializer", marks=pytest.mark.nightly)]
+)
 def test_a_table_that_arrives_reads(lake: Lake, spark: SparkSession, serializer: str) -> None:
     table = lake.insert(lake.create(), [1, 2])
     lake.sql(f"DELETE FROM {table} WHERE id = 2")

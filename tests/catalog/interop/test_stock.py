@@ -58,6 +58,7 @@ def test_an_unknown_key_id_fails_at_the_first_insert(stock: Lake) -> None:
         insert(stock, table)
 
 
+@pytest.mark.nightly
 def test_a_wrong_data_key_length_locks_the_table(stock: Lake) -> None:
     table = create(stock)
     insert(stock, table)
@@ -78,6 +79,7 @@ def test_a_wrong_data_key_length_locks_the_table(stock: Lake) -> None:
         assert len(stock.sql(f"SELECT * FROM {readable}")) == 1
 
 
+@pytest.mark.nightly
 def test_add_files_adds_plaintext(stock: Lake) -> None:
     source = f"spark_catalog.default.source_{uuid.uuid4().hex[:8]}"
     stock.sql(
@@ -99,6 +101,7 @@ def test_add_files_adds_plaintext(stock: Lake) -> None:
     stock.sql(f"DROP TABLE {source}")
 
 
+@pytest.mark.nightly
 def test_statistics_are_plaintext(stock: Lake) -> None:
     table = stock.table()
     stock.sql(
@@ -132,6 +135,7 @@ def test_java_expire_snapshots_deletes_nothing(stock: Lake) -> None:
     assert len(stock.sql(f"SELECT * FROM {table}.snapshots")) == 1
 
 
+@pytest.mark.nightly
 def test_a_purge_without_the_key_drops_the_table(stock: Lake, tmp_path: Path) -> None:
     table = create(stock)
     insert(stock, table)
@@ -147,6 +151,7 @@ def test_a_purge_without_the_key_drops_the_table(stock: Lake, tmp_path: Path) ->
     assert files <= set(stock.files())
 
 
+@pytest.mark.nightly
 def test_an_empty_encrypted_table_on_rest_takes_plaintext(
     spark: SparkSession, world: World
 ) -> None:
@@ -175,6 +180,7 @@ def test_a_client_without_keys_leaves_a_plaintext_file(spark: SparkSession, worl
     assert verify_table(spark, table).ok  # no snapshot reaches it
 
 
+@pytest.mark.nightly
 def test_a_path_leads_past_the_catalog(hadoop: Lake, spark: SparkSession) -> None:
     """Iceberg takes a path to a catalog of its own, which has no keys: as for any client without them."""
     table = hadoop.insert(hadoop.create(), [1])

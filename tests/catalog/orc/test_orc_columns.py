@@ -105,8 +105,18 @@ def test_columns_are_encrypted_read_again_and_masked(
     [
         (OrcKeys(columns={"snn": "k1"}).options(), ConfigurationError, "Field snn not found"),
         (OrcKeys().options(), PlaintextFoundError, "no key is named"),
-        ({"orc.key.provider": "memory"}, ConfigurationError, "Key provider 'memory'"),
-        ({"ORC.ENCRYPT": "k2:ssn"}, ConfigurationError, "ORC.ENCRYPT of .* would do nothing"),
+        pytest.param(
+            {"orc.key.provider": "memory"},
+            ConfigurationError,
+            "Key provider 'memory'",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            {"ORC.ENCRYPT": "k2:ssn"},
+            ConfigurationError,
+            "ORC.ENCRYPT of .* would do nothing",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_refused(
@@ -136,6 +146,7 @@ def test_hives_own_writer_is_refused(own: SparkSession, people: DataFrame, tmp_p
     assert files(tmp_path) == before
 
 
+@pytest.mark.nightly
 def test_another_sessions_provider_reads_nothing(
     own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
 ) -> None:
@@ -268,6 +279,7 @@ def test_a_look_at_files(
         inspect_file(spark, str(changed))
 
 
+@pytest.mark.nightly
 def test_folders(spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     people.coalesce(1).write.orc(f"{tmp_path}/t")
     people.coalesce(1).write.options(**NO_KEYS.options()).orc(f"{tmp_path}/p")

@@ -39,7 +39,7 @@ def own(spark: SparkSession, world: World) -> SparkSession:
     )
 
 
-@pytest.mark.parametrize("compression", ["none", "zstd"])
+@pytest.mark.parametrize("compression", ["none", pytest.param("zstd", marks=pytest.mark.nightly)])
 def test_pyarrow_reads_masks(own: SparkSession, tmp_path: Path, compression: str) -> None:
     """It knows no column encryption; the masked copies stand where it looks."""
     own.range(1000).select(

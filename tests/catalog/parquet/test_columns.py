@@ -166,6 +166,7 @@ def test_refused(
     assert own.read.parquet(f"{tmp_path}/t").count() == 20
 
 
+@pytest.mark.nightly
 def test_a_column_of_folders_has_no_key(
     own: SparkSession, people: DataFrame, tmp_path: Path
 ) -> None:
@@ -180,7 +181,10 @@ def test_a_column_of_folders_has_no_key(
 
 @pytest.mark.parametrize(
     "option",
-    [{"parquet.summary.metadata.level": "ALL"}, {"parquet.enable.summary-metadata": "true"}],
+    [
+        {"parquet.summary.metadata.level": "ALL"},
+        pytest.param({"parquet.enable.summary-metadata": "true"}, marks=pytest.mark.nightly),
+    ],
 )
 def test_no_summary_files(people: DataFrame, tmp_path: Path, option: dict[str, str]) -> None:
     """They would have the statistics of encrypted columns in plaintext."""
@@ -205,6 +209,7 @@ def test_options_in_a_session_without_keys(spark: SparkSession, tmp_path: Path) 
     assert files(tmp_path) == before
 
 
+@pytest.mark.nightly
 def test_options_that_do_nothing_are_refused(
     own: SparkSession, people: DataFrame, tmp_path: Path
 ) -> None:
@@ -242,6 +247,7 @@ def test_options_that_do_nothing_are_refused(
     assert files(tmp_path / "stream") == []
 
 
+@pytest.mark.nightly
 def test_values_beside_the_files_are_refused(
     own: SparkSession, people: DataFrame, tmp_path: Path
 ) -> None:
@@ -366,6 +372,7 @@ def test_a_look_at_files(
         inspect_file(own, str(changed), pages=True)
 
 
+@pytest.mark.nightly
 def test_folders(own: SparkSession, spark: SparkSession, people: DataFrame, tmp_path: Path) -> None:
     people.write.parquet(f"{tmp_path}/t")
     beside = ParquetKeys(uniform="k1", key_material_beside=True)

@@ -77,16 +77,13 @@ def read_by_arrow(file: Path, vault: VaultServer) -> dict[str, list[object]]:
         return dict(opened.read().to_pydict())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "keys",
     [
         ParquetKeys(footer="footer", columns={"ssn": "pii"}),
-        nightly(ParquetKeys(uniform="pii", algorithm="AES_GCM_CTR_V1", double_wrapping=False)),
-        nightly(
-            ParquetKeys(
-                footer="footer", columns={"ssn": "pii"}, plaintext_footer=True, complete=False
-            )
-        ),
+        ParquetKeys(uniform="pii", algorithm="AES_GCM_CTR_V1", double_wrapping=False),
+        ParquetKeys(footer="footer", columns={"ssn": "pii"}, plaintext_footer=True, complete=False),
     ],
 )
 def test_pyarrow_reads_ours(
@@ -183,6 +180,7 @@ def test_parquets_own_factory(
     assert own.read.parquet(f"{tmp_path}/stocks").filter("ssn = 'b'").count() == 1
 
 
+@pytest.mark.nightly
 def test_vault_decides_who_reads_a_column(
     own: SparkSession, spark: SparkSession, vault: VaultServer, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def kinds(found: DoctorTablesReport) -> list[tuple[str, str]]:
     return [(one.table.rpartition(".")[2], one.kind) for one in found.findings]
 
 
+@pytest.mark.nightly
 def test_what_stock_clients_wrote_on_rest(rest: Lake) -> None:
     lake = rest
     lake.insert(lake.create("good"), [1])

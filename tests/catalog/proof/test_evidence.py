@@ -74,6 +74,7 @@ CHANGES: list[Callable[[dict[str, Any]], Any]] = [
 ]
 
 
+@pytest.mark.nightly
 def test_targets_of_the_command(hadoop: Lake) -> None:
     table = hadoop.insert(hadoop.create(), [1])
     namespace = f"{hadoop.catalog}.{hadoop.namespace}"

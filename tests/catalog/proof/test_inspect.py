@@ -94,6 +94,7 @@ def test_a_file_that_is_not_what_was_written(hadoop: Lake, tmp_path: Path) -> No
     assert MARKER not in str(inspect_file(hadoop.spark, str(parquet), table=table))
 
 
+@pytest.mark.nightly
 def test_a_manifest_that_cannot_be_read(hadoop: Lake) -> None:
     """It hides no file of another one; but nobody says that there is no such file."""
     table = hadoop.create()

@@ -37,6 +37,7 @@ def test_sql_and_python_tell_the_same(lake: Lake) -> None:
     assert f"every key of {table} can be used" in str(report)
 
 
+@pytest.mark.nightly
 def test_the_session_catalog_has_it(hive: Lake) -> None:
     hive.insert(hive.create(), [1])
     rows = hive.sql(f"CALL spark_catalog.system.encryption_keys('{hive.namespace}.t')")

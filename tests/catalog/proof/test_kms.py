@@ -25,6 +25,10 @@ from pyspark_iceberg_crypto.doctor._session import CATALOG, KEY, LOGIN, NETWORK,
 ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
 
 
+def nightly(*values: object) -> Any:
+    return pytest.param(*values, marks=pytest.mark.nightly)
+
+
 def counter(lake: Lake) -> Callable[[], tuple[int, int]]:
     """Tells the wraps and unwraps since it was last asked."""
     last = (0, 0)
@@ -38,6 +42,7 @@ def counter(lake: Lake) -> Callable[[], tuple[int, int]]:
     return since
 
 
+@pytest.mark.nightly
 def test_the_calls_that_the_documents_promise(hadoop: Lake) -> None:
     """The table in docs/kms/README.md, in one JVM; tests/kms/test_every_kms.py has executors of their own."""
     lake = hadoop.with_options({})
@@ -124,8 +129,8 @@ def test_a_wrong_password(hadoop: Lake, tmp_path_factory: pytest.TempPathFactory
     ("options", "says"),
     [
         ({"encryption.kms-type": "hsm9000"}, "Unknown KMS type 'hsm9000'"),
-        ({"encryption.kms.retry.max-attempts": "0"}, "encryption.kms.retry.max-attempts"),
-        ({"encryption.kms.keystore.path": "/no/such.p12"}, "/no/such.p12"),
+        nightly({"encryption.kms.retry.max-attempts": "0"}, "encryption.kms.retry.max-attempts"),
+        nightly({"encryption.kms.keystore.path": "/no/such.p12"}, "/no/such.p12"),
     ],
     ids=str,
 )

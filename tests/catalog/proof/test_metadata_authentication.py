@@ -115,6 +115,7 @@ def test_a_key_id_that_stock_removed_is_put_back(pointer: Lake) -> None:
     assert pointer.ids(table) == [1, 2]
 
 
+@pytest.mark.nightly
 def test_a_refused_table_can_be_dropped(pointer: Lake) -> None:
     table = two_rows(pointer)
     edit(metadata_file(pointer), drop_snapshots)
@@ -130,6 +131,7 @@ def later(metadata: Json) -> None:
     metadata["snapshots"][0]["later"] = "x"
 
 
+@pytest.mark.nightly
 def test_metadata_of_a_later_iceberg(pointer: Lake) -> None:
     """Unknown members: someone who looked at the file signs them; the next commit drops them."""
     table = two_rows(pointer)

@@ -129,8 +129,11 @@ def test_no_query_finds_a_key(hive: Lake) -> None:
         assert rows, query
         for row in rows:
             assert (key_metadata([row]) or [row[0]]) == [None], query
+    loaded = hive.spark.read.format("iceberg").load(f"{table}.files")
+    assert key_metadata(loaded.collect()) == [None]
 
 
+@pytest.mark.nightly
 def test_no_reader_and_no_view_finds_a_key(hive: Lake) -> None:
     table = two_partitions(hive)
     spark = hive.spark
@@ -176,6 +179,7 @@ def test_no_filter_tells_a_key(hive: Lake) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_columns_of_the_same_name_are_the_users_own(hive: Lake) -> None:
     columns = "id BIGINT, key_metadata BINARY, data_file STRUCT<key_metadata: BINARY>"
     table = hive.create(columns=columns, partition="key_metadata")

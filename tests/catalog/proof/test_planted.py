@@ -26,7 +26,8 @@ Files = dict[str, Path]
 """Files by their kind."""
 
 
-@pytest.mark.parametrize("on_driver", ["50", pytest.param("0", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("on_driver", ["50", "0"])
 def test_exactly_what_was_planted_is_found(lake: Lake, on_driver: str) -> None:
     """One kind of damage after the other, each in a file of each kind, none of which is needed to find another."""
     lake = lake.with_options({"encryption.statistics": "encrypt"})

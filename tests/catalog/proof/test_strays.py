@@ -11,6 +11,7 @@ from pyspark_iceberg_crypto import verify_table
 pytestmark = pytest.mark.catalogs("rest")
 
 
+@pytest.mark.nightly
 def test_a_clean_table_has_no_strays(lake: Lake) -> None:
     table = lake.insert(lake.create(partition="part", write_delete_mode="merge-on-read"), range(3))
     lake.insert(table, [5], part="q")

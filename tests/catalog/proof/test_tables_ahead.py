@@ -56,6 +56,7 @@ def test_each_is_loaded_once_and_all_at_a_time(lake: Lake, meeting: Any) -> None
     assert kms_metrics(lake.spark, fresh.catalog).unwrap_calls == 3
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("with_namespace", [False, True])
 def test_names_in_a_view_are_those_of_where_it_was_made(
     lake: Lake, meeting: Any, with_namespace: bool

@@ -107,6 +107,7 @@ def test_bad_arguments(rest: Lake, arguments: str, error: type[Exception], words
         verify(rest, arguments.format(ns=rest.namespace))
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("hive")
 def test_the_session_catalog(lake: Lake, spark: SparkSession) -> None:
     """Iceberg tables are checked; views are skipped; of another table nothing is known."""

@@ -29,7 +29,7 @@ def call(lake: Lake, name: str = "t") -> str:
     return f"CALL {lake.catalog}.system.purge_without_key(table => '{lake.table(name)}')"
 
 
-@pytest.mark.catalogs()
+@pytest.mark.catalogs("jdbc")
 def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
     lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
     lake.run(f"DELETE FROM {lake.table()} WHERE id = 1")
@@ -56,6 +56,7 @@ def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
     assert lake.ids(neighbour) == [3]
 
 
+@pytest.mark.nightly
 def test_many_manifest_lists_are_read_by_a_job(lake: Lake) -> None:
     """A purge is refused if one of them cannot be read; few are read on the driver."""
     table = lake.insert(lake.create(), [1])
@@ -85,6 +86,7 @@ def test_many_manifest_lists_are_read_by_a_job(lake: Lake) -> None:
     assert not everything_below(lake.folder / "t")
 
 
+@pytest.mark.nightly
 def test_drop_takes_no_key(lake: Lake, tmp_path: Path) -> None:
     lake.insert(lake.create(), [1])
     files = lake.files()
@@ -95,6 +97,7 @@ def test_drop_takes_no_key(lake: Lake, tmp_path: Path) -> None:
     assert lake.files() == ([] if lake.kind == "hadoop" else files)
 
 
+@pytest.mark.nightly
 def test_the_session_catalog_has_the_procedure(hive: Lake) -> None:
     hive.insert(hive.create(), [1])
     statement = f"CALL spark_catalog.system.purge_without_key('{hive.namespace}.t')"
@@ -138,7 +141,7 @@ def test_a_query_that_fails_leaves_no_file(lake: Lake) -> None:
     assert lake.tables() == {"t"}
 
 
-@pytest.mark.parametrize("kind", ["rest", "hadoop"])
+@pytest.mark.parametrize("kind", [pytest.param("rest", marks=pytest.mark.nightly), "hadoop"])
 def test_a_key_id_that_goes_while_a_write_runs(
     kind: str, spark: SparkSession, world: World
 ) -> None:

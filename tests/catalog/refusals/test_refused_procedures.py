@@ -69,6 +69,7 @@ def test_migrate_into_an_encrypted_table_is_refused(lake: Lake, parquet_source: 
     assert lake.ids(parquet_source) == [1]
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_files_of_an_encrypted_table_are_not_used_in_another(lake: Lake, table: str) -> None:
     """What Iceberg says there does not tell why, or what to do."""

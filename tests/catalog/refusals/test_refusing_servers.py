@@ -15,6 +15,7 @@ def lake(spark: SparkSession, world: World) -> Lake:
     return rest.with_options({"header.X-Refuse": "stage-create 400 InvalidInputException"})
 
 
+@pytest.mark.nightly
 def test_create_as_select(lake: Lake) -> None:
     rows = f"AS SELECT id, '{MARKER}' AS note FROM range(3)"
     for number, create in enumerate(("CREATE TABLE", "CREATE OR REPLACE TABLE")):

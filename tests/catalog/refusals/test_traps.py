@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 WRITERS, COMMITS = 4, 5
 
 
+@pytest.mark.nightly
 def test_rest_refs_mode(spark: SparkSession, world: World) -> None:
     """snapshot-loading-mode=refs: a table is loaded without most of its snapshots."""
     options = {"snapshot-loading-mode": "refs", "cache-enabled": "false"}

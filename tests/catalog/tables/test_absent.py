@@ -38,6 +38,7 @@ OF_A_TABLE: dict[str, Callable[..., Any]] = {
     "encryption_keys": encryption_keys,
     "inspect_file": lambda spark, table: inspect_file(spark, "/no/such/file", table=table),
 }
+BY_DAY = ("verify_table", "encrypt_table", "rotate_master_key")
 OF_A_NAMESPACE: dict[str, Callable[..., Any]] = {
     "verify_catalog": verify_catalog,
     "rotate_catalog": rotate_catalog,
@@ -45,7 +46,10 @@ OF_A_NAMESPACE: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", OF_A_TABLE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name not in BY_DAY)) for name in OF_A_TABLE],
+)
 def test_no_such_table(lake: Lake, name: str) -> None:
     lake.create()
     missing = [lake.table("none"), f"{lake.catalog}.nowhere.t"]

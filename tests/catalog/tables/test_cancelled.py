@@ -14,7 +14,7 @@ from harness.lake import Lake
 
 from pyspark_iceberg_crypto import CancelledError, decrypt_table, encrypt_table, verify_table
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 
 @contextmanager
@@ -64,7 +64,6 @@ def table_of(lake: Lake, key: str | None, files: int) -> str:
     return table
 
 
-@pytest.mark.nightly
 def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
     """Another commit comes first, so that what fails then could be the files of an expired snapshot."""
     table = table_of(hadoop, None, 6)
@@ -87,7 +86,6 @@ def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
         assert report.ok, str(report)
 
 
-@pytest.mark.nightly
 def test_ctrl_c_ends_the_call_in_the_jvm(hadoop: Lake) -> None:
     """It has ended when Python goes on: PySpark cancels only the jobs of that moment."""
     table = table_of(hadoop, None, 9)
@@ -104,9 +102,7 @@ def test_ctrl_c_ends_the_call_in_the_jvm(hadoop: Lake) -> None:
     assert hadoop.ids(table) == list(range(9))
 
 
-@pytest.mark.parametrize(
-    "whole", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["begun", "ended"]
-)
+@pytest.mark.parametrize("whole", [False, True], ids=["begun", "ended"])
 def test_decrypting_tells_of_plaintext_that_is_left(hadoop: Lake, whole: bool) -> None:
     """A task that is at work deletes its file; that of one which ended at that moment is left."""
     table = table_of(hadoop, "k1", 4)

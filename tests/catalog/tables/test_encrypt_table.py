@@ -149,6 +149,7 @@ def test_columns_that_older_specs_and_sort_orders_had(hadoop: Lake, version: str
     assert hadoop.ids(table) == [*range(6), 9]
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("hadoop")
 def test_row_ids_of_version_3_stay(lake: Lake) -> None:
     table = plain(lake, format__version="3", write_delete_mode="merge-on-read")

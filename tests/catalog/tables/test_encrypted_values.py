@@ -138,6 +138,15 @@ def test_errors_name_the_key_and_no_value(hadoop: Lake) -> None:
     with pytest.raises(TamperedError, match="another context") as context, typed_errors():
         hadoop.sql(f"SELECT {f}.decrypt_value(ssn, '{key}', 'c') FROM {table} WHERE id = 2")
     assert not any(MARKER in str(error.value) for error in (no_key, plaintext, context))
+
+
+@pytest.mark.nightly
+def test_what_has_no_key_or_is_no_call(hadoop: Lake) -> None:
+    key, f = make_key(hadoop), f"{hadoop.catalog}.system"
+    table = hadoop.create(columns="id INT, ssn STRING", key=None)
+    hadoop.sql(
+        f"INSERT INTO {table} SELECT 1, '{MARKER}' UNION ALL SELECT 2, {f}.encrypt_value('x', '{key}')"
+    )
     assert hadoop.rows(f"SELECT id, {f}.try_decrypt_value(ssn, '{key}') AS ssn FROM {table}") == [
         (1, None),
         (2, "x"),
@@ -162,6 +171,7 @@ def test_errors_name_the_key_and_no_value(hadoop: Lake) -> None:
         hadoop.sql(f"DROP TABLE {hadoop.catalog}.encryption.value_keys")
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
     BUILT.spark == "3.5", reason="on Spark 3.5 a key's name is looked up with the first row"
 )
@@ -235,6 +245,7 @@ def first_snapshot(lake: Lake, table: str) -> int:
     return int(lake.value(snapshots))
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("rest")
 def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
     lake = lake.with_options({"encryption.value-key-table": f"{lake.namespace}.value_keys"})
@@ -268,6 +279,7 @@ def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_other_programs_read_the_values(hadoop: Lake) -> None:
     """As docs/encrypted-values.md has the format, with pyca/cryptography; and the KMS is asked once for 16 tasks."""
     key, fresh = make_key(hadoop), hadoop.with_options({})

@@ -43,6 +43,7 @@ def test_drop_keeps_files_and_purge_deletes_them(lake: Lake) -> None:
     lake.run(f"DROP NAMESPACE {lake.catalog}.{lake.namespace}")
 
 
+@pytest.mark.nightly
 def test_a_table_without_a_key_id_stays_plaintext(lake: Lake) -> None:
     table = lake.create(key=None, partition="part", write_delete_mode="merge-on-read")
     assert lake.properties(table)["format-version"] == "2"
@@ -55,6 +56,7 @@ def test_a_table_without_a_key_id_stays_plaintext(lake: Lake) -> None:
     assert lake.files() == []
 
 
+@pytest.mark.nightly
 def test_key_ids_differ_by_table(lake: Lake) -> None:
     names = {"k1": "t1", "k2": "t2", "k-128": "t128", "k-192": "t192", "k-256": "t256"}
     lengths = {"t128": "16", "t192": "24", "t256": "32"}
@@ -78,6 +80,7 @@ def test_table_default_key_id(lake: Lake) -> None:
     assert default.magics("ctas") == {b"PARE", b"AGS1"}
 
 
+@pytest.mark.nightly
 def test_required(lake: Lake) -> None:
     """encryption.required=true refuses a plaintext table, however it comes about."""
     lake.create("plain", key=None)
@@ -105,6 +108,7 @@ def test_required(lake: Lake) -> None:
     strict.create()
 
 
+@pytest.mark.nightly
 def test_allowed_key_ids(hive: Lake) -> None:
     """A master key that the catalog does not allow is refused; AllowedKeysOfTablesTest has all that is."""
     other = hive.insert(hive.create("other", key="k2"), [1])
@@ -146,6 +150,7 @@ def test_the_key_id_is_set_at_create_only(lake: Lake) -> None:
     assert lake.ids(table) == [1, 2]
 
 
+@pytest.mark.nightly
 def test_new_session(lake: Lake) -> None:
     table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2, 3])
     lake.run(f"DELETE FROM {table} WHERE id = 1")

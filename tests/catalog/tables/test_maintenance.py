@@ -135,6 +135,7 @@ class OnScan:
         implements = ("org.apache.iceberg.events.Listener",)
 
 
+@pytest.mark.nightly
 def test_deleted_rows_stay_deleted(hadoop: Lake) -> None:
     """While it runs, a compaction commits that began before an equality delete, and keeps what that deletes."""
     table = hadoop.insert(hadoop.create(columns="id INT, note STRING, part STRING"), [4])

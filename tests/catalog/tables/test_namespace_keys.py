@@ -7,7 +7,8 @@ from harness.lake import Lake
 KEY = "encryption.key-id"
 
 
-@pytest.mark.catalogs()
+@pytest.mark.nightly
+@pytest.mark.catalogs("jdbc")
 def test_a_namespace_gives_its_key(lake: Lake) -> None:
     """CREATE, CTAS and CREATE OR REPLACE take the namespace's key; a catalog without a place for it says so."""
     namespace = f"{lake.catalog}.{lake.namespace}"

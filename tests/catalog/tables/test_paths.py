@@ -159,12 +159,14 @@ OLD = [
     pytest.param(
         False, id="TableInfo", marks=pytest.mark.skipif(not TABLE_INFO, reason="new in Spark 4.1")
     ),
-    pytest.param(True, id="deprecated"),
+    pytest.param(True, id="deprecated", marks=pytest.mark.nightly),
 ]
 FORMS = ("stageCreate", "stageReplace", "stageCreateOrReplace")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", [*(pytest.param(form, marks=pytest.mark.nightly) for form in FORMS[:2]), FORMS[2]]
+)
 @pytest.mark.parametrize("old", OLD)
 def test_staged(place: Place, form: str, old: bool) -> None:
     """What CREATE TABLE AS SELECT and REPLACE call, in both forms."""
@@ -290,6 +292,7 @@ def test_a_table_of_a_hadoop_catalog(hadoop: Lake, session: SparkSession, tmp_pa
         place.read()
 
 
+@pytest.mark.nightly
 def test_a_table_made_by_path_has_a_name(place: Place, spark: SparkSession, world: World) -> None:
     """A Hadoop catalog whose warehouse is the folder above has it by name, for what wants one."""
     place.create()

@@ -65,6 +65,7 @@ def copies(lake: Lake) -> list[Path]:
     return [path for path in lake.files() if magic(path) == b"PARE"]
 
 
+@pytest.mark.nightly
 def test_in_portions(hadoop: Lake) -> None:
     table = table_of(hadoop, 3)
     with pytest.raises(IcebergCryptoError, match="max_bytes is 0"):

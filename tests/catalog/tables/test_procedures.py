@@ -107,6 +107,7 @@ def test_rewrite_position_delete_files(lake: Lake) -> None:
     assert lake.ids(table) == [0, 3, 4]
 
 
+@pytest.mark.nightly
 def test_rollback_set_current_cherrypick_and_ancestors(lake: Lake) -> None:
     table = lake.create()
     for i in (1, 2, 3):
@@ -142,6 +143,7 @@ def test_create_changelog_view(lake: Lake) -> None:
     assert changes == [(1, "DELETE"), (1, "INSERT"), (2, "INSERT")]
 
 
+@pytest.mark.nightly
 def test_register_table(lake: Lake) -> None:
     table = lake.insert(lake.create(), [1])
     metadata = lake.value(

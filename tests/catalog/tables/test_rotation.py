@@ -133,6 +133,7 @@ def test_all_tables_of_a_namespace(hadoop: Lake) -> None:
         rotate_catalog(hadoop.spark, " ")
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_another_kms(lake: Lake, keys: Keys, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
@@ -180,6 +181,7 @@ def test_from_a_keystore_to_vault(hadoop: Lake, tmp_path: Path) -> None:
         vault.stop()
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_a_new_kek(lake: Lake) -> None:
     lake = lake.with_options({"encryption.statistics": "encrypt"})
@@ -228,6 +230,7 @@ def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
     assert all(hive.ids(stock, f"VERSION AS OF {i}") for i in hive.history(table))
 
 
+@pytest.mark.nightly
 def test_a_view_has_no_keys(hive: Lake) -> None:
     view = hive.table("v", "spark_catalog")
     hive.sql(f"CREATE VIEW {view} AS SELECT 1 AS id")
@@ -236,6 +239,7 @@ def test_a_view_has_no_keys(hive: Lake) -> None:
             rotate(hive.spark, view)
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_rotated(hadoop: Lake) -> None:
     table = hadoop.insert(hadoop.create(), [1])
     plain = hadoop.create("plain", key=None)

@@ -14,7 +14,7 @@ def mode_properties(mode: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "mode, file_format",
     [
-        ("copy-on-write", "parquet"),
+        pytest.param("copy-on-write", "parquet", marks=pytest.mark.nightly),
         ("merge-on-read", "parquet"),
         pytest.param("merge-on-read", "avro", marks=pytest.mark.nightly),
     ],

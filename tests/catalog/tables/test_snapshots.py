@@ -31,6 +31,7 @@ def test_branches_and_tags(lake: Lake) -> None:
     assert {row.name for row in lake.run(f"SELECT name FROM {table}.refs")} == {"main"}
 
 
+@pytest.mark.nightly
 def test_time_travel(lake: Lake) -> None:
     table = lake.insert(lake.create(), [1])
     first = current_snapshot(lake, table)
@@ -49,6 +50,7 @@ def test_time_travel(lake: Lake) -> None:
     assert [row.id for row in frame.option("end-snapshot-id", last).load(table).collect()] == [2]
 
 
+@pytest.mark.nightly
 def test_wap_by_id(lake: Lake) -> None:
     table = lake.insert(lake.create(write_wap_enabled="true"), [1])
     lake.spark.conf.set("spark.wap.id", "audit-1")

@@ -67,6 +67,7 @@ def test_statistics_are_encrypted_and_used(lake: Lake) -> None:
         assert partition_counts(lake.java()) == {MARKER: 2, "q": 2}
 
 
+@pytest.mark.nightly
 def test_the_optimizer_uses_them(hadoop: Lake, spark: SparkSession) -> None:
     """Spark reads the counts of distinct values, which Iceberg copies to metadata.json, in plaintext."""
     lake = hadoop.with_options({"encryption.statistics": "encrypt"})

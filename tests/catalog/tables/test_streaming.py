@@ -6,7 +6,7 @@ import pytest
 from harness.files import marker_in
 from harness.lake import Lake
 
-pytestmark = pytest.mark.catalogs("hadoop")
+pytestmark = [pytest.mark.nightly, pytest.mark.catalogs("hadoop")]
 
 
 def run_stream(lake: Lake, source: str, target: str, checkpoint: Path) -> None:
@@ -38,7 +38,6 @@ def test_stream_from_table_to_table(lake: Lake, tmp_path: Path) -> None:
     assert not marker_in(tmp_path)
 
 
-@pytest.mark.nightly
 def test_stream_of_complete_results(hadoop: Lake, tmp_path: Path) -> None:
     source = hadoop.create("source")
     target = hadoop.create("target", columns="part STRING, n BIGINT")

@@ -173,6 +173,7 @@ def test_a_copy_without_a_mac_is_signed(spark: SparkSession, world: World, tmp_p
     assert jdbc.ids(jdbc.table()) == [1, 2]
 
 
+@pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_what_is_refused(lake: Lake, tmp_path: Path) -> None:
     table = lake.insert(lake.create(), [1])

@@ -4,7 +4,7 @@ import pytest
 from harness.lake import Lake
 
 
-@pytest.mark.catalogs()
+@pytest.mark.catalogs("jdbc")
 def test_views(lake: Lake) -> None:
     table = lake.insert(lake.create(), [1, 2, 3])
     view = lake.table("v")

@@ -1,12 +1,20 @@
 """Statements that make and fill tables."""
 
+from itertools import product
+
 import pytest
 from harness.files import MARKER, magic
 from harness.lake import COLUMNS, Lake, tblproperties
+from harness.world import KINDS
 from pyspark.sql.functions import col, lit
 
 KEY = tblproperties({"encryption.key-id": "k1"})
 FORMATS = {"parquet": {b"PARE", b"AGS1"}, "avro": {b"AGS1"}}
+BY_DAY = [("jdbc", "parquet"), ("rest", "avro")]
+EVERY = [
+    pytest.param(*each, marks=[] if each in BY_DAY else pytest.mark.nightly)
+    for each in product(KINDS, FORMATS)
+]
 
 
 def select(ids: str) -> str:
@@ -14,7 +22,7 @@ def select(ids: str) -> str:
 
 
 @pytest.mark.catalogs()
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize(("lake", "file_format"), EVERY, indirect=["lake"])
 def test_create_and_insert(lake: Lake, file_format: str) -> None:
     table = lake.create(partition="part", write_format_default=file_format)
     assert lake.ids(table) == []
@@ -38,7 +46,7 @@ def test_create_gets_format_version_3(lake: Lake) -> None:
     assert lake.ids(explicit) == [1]
 
 
-@pytest.mark.catalogs()
+@pytest.mark.catalogs("jdbc")
 def test_ctas_rtas_and_create_or_replace(lake: Lake) -> None:
     table = lake.table()
     lake.run(f"CREATE TABLE {table} USING iceberg {KEY} AS {select('3')}")

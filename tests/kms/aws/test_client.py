@@ -36,7 +36,7 @@ def client(jvm: Jvm, moto: AwsServer) -> Client:
     return jvm.client(ours(moto.url), raw=True)
 
 
-@pytest.fixture(params=["moto", "ministack"])
+@pytest.fixture(params=["moto", pytest.param("ministack", marks=pytest.mark.nightly)])
 def server(request: pytest.FixtureRequest) -> AwsServer:
     return request.getfixturevalue(request.param)
 

@@ -178,6 +178,7 @@ def test_irsa(
     assert "chmod go-w" in caught.value.hint
 
 
+@pytest.mark.nightly
 def test_profiles(
     start: Callable[..., Jvm], kms: FaultProxy, giver: FaultProxy, moto: AwsServer, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def test_names_that_cannot_be(kms: AwsKms, name: str) -> None:
         kms.create_key(name)
 
 
+@pytest.mark.nightly
 def test_key_without_an_alias_is_taken_back(
     kms: AwsKms, moto: AwsServer, faults: Callable[..., FaultProxy]
 ) -> None:
@@ -69,6 +70,7 @@ def actions(proxy: FaultProxy) -> list[str]:
     return [seen["x-amz-target"].rpartition(".")[2] for seen in proxy.headers]
 
 
+@pytest.mark.nightly
 def test_calls_that_change_something_are_made_once(
     moto: AwsServer, faults: Callable[..., FaultProxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +120,7 @@ def test_list(kms: AwsKms, moto: AwsServer) -> None:
     assert found[bare].state == "disabled"
 
 
+@pytest.mark.nightly
 def test_list_on_ministack(ministack: AwsServer) -> None:
     """It tells what a key is for, as moto does not."""
     signing = ministack.create_key(KeyUsage="SIGN_VERIFY", KeySpec="RSA_2048")

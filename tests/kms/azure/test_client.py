@@ -51,7 +51,9 @@ def test_aes_of_a_managed_hsm(
     assert client.unwrap(blob, "hsm") == DEK
 
 
-@pytest.mark.parametrize("algorithm", ["RSA-OAEP-256", "RSA-OAEP"])
+@pytest.mark.parametrize(
+    "algorithm", ["RSA-OAEP-256", pytest.param("RSA-OAEP", marks=pytest.mark.nightly)]
+)
 @pytest.mark.parametrize(
     "property_name", [f"{PREFIX}algorithm", "azure.keyvault.key-wrap-algorithm"]
 )
@@ -296,6 +298,7 @@ def test_a_secret_for_the_credential_provider_is_refused(
     assert b"/etc/acme" in named.serialized()
 
 
+@pytest.mark.nightly
 def test_the_double_is_asked_over_tls(
     azure: AzureWorld, properties: dict[str, str], start: Callable[..., Jvm]
 ) -> None:

@@ -64,6 +64,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
 
 
 class TestVault:
+    @pytest.mark.nightly
     def test_a_search_goes_on_where_the_last_attempt_ended(
         self, jvm: Jvm, properties: dict[str, str], proxy: FaultProxy, key: Key
     ) -> None:

@@ -10,10 +10,11 @@ from harness.jvm import start_jvm
 from harness.keystore import few_iterations
 from harness.subject import EVERY, Subject, make_subject
 
-BY_NIGHT = ("hadoop", "ranger", "keystore")
+BY_NIGHT = ("hadoop", "ranger", "keystore", "ministack")
 """Their servers are slow to start and to answer, and by day their jars may not be there.
 
-A keystore's changes start JVMs, and by day kms/keystore and all tests on tables use one.
+A keystore's changes start JVMs, and by day kms/keystore and all tests on tables use one. Ministack is a second AWS,
+which kms/aws uses by day for what moto has not.
 """
 
 

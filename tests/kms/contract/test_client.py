@@ -26,6 +26,11 @@ from pyspark_iceberg_crypto import (
 
 UNCACHED = {"encryption.kms.cache.ttl-ms": "0"}
 
+
+def nightly(value: object) -> Any:
+    return pytest.param(value, marks=pytest.mark.nightly)
+
+
 NETWORKED = ("vault", "aws", "gcp", "azure", "hadoop", "ranger")
 AUTHENTIC = tuple(
     kind for kind in EVERY if kind != "ministack"
@@ -33,7 +38,7 @@ AUTHENTIC = tuple(
 STORED = ("keystore", "vault", "pkcs11", "hadoop")  # whose wrapped keys have a header of ours
 
 
-@pytest.mark.parametrize("length", [16, 24, 32])
+@pytest.mark.parametrize("length", [nightly(16), nightly(24), 32])
 def test_round_trip(kms: Subject, length: int) -> None:
     key, client = bytes(range(length)), kms.client()
     blob = client.wrap(key, kms.key)
@@ -85,12 +90,13 @@ def test_rotation(kms: Subject) -> None:
 
 
 @on(*AUTHENTIC)
-def test_a_flipped_bit(kms: Subject) -> None:
+@pytest.mark.parametrize("places", [20, nightly(100)])
+def test_a_flipped_bit(kms: Subject, places: int) -> None:
     """Wherever it is. In what names the key, its version or the layout, the error says that instead."""
     client = kms.client()
     blob = client.wrap(KEY, kms.key)
     header = {"aws": 36}.get(kms.backend.kind, len(b"ICWK") + 2 + len(kms.backend.kind) + 4)
-    for place in range(0, len(blob), max(1, len(blob) // 100)):
+    for place in range(0, len(blob), max(1, len(blob) // places)):
         changed = bytearray(blob)
         changed[place] ^= 1 << place % 8
         with pytest.raises(IcebergCryptoError) as raised:
@@ -242,7 +248,7 @@ FAULTS: dict[str, Any] = {
 
 
 @on(*NETWORKED)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*map(nightly, list(FAULTS)[:-1]), "unavailable"])
 def test_an_outage(kms: Subject, fault: str) -> None:
     """The client itself does not try again; the one in front of it does, and has what is in its cache."""
     raw, proxy = kms.client(), kms.backend.proxy

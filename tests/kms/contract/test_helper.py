@@ -52,6 +52,7 @@ def test_a_name_that_cannot_be(kms: Subject, name: str) -> None:
     refused(ConfigurationError, lambda: kms.admin.create_key(name), repr(name))
 
 
+@pytest.mark.nightly
 @on("vault", "aws", "gcp", "azure", "hadoop", "ranger")
 def test_an_outage(kms: Subject) -> None:
     assert kms.backend.proxy is not None

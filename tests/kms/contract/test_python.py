@@ -133,7 +133,13 @@ def test_permission_taken_and_given_back(kms: Subject, client: CachedKms) -> Non
 
 
 @on(*NETWORKED)
-@pytest.mark.parametrize("fault", ["down", "reset", ("status", 503, {}, "<html>")])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(pytest.param(fault, marks=pytest.mark.nightly) for fault in ("down", "reset")),
+        ("status", 503, {}, "<html>"),
+    ],
+)
 def test_an_outage(kms: Subject, client: CachedKms, fault: object) -> None:
     """One request an attempt, so that nobody waits for a library's own retries."""
     proxy = kms.backend.proxy

@@ -266,6 +266,7 @@ def test_a_pin_file(make: Make, folder: Path) -> None:
     assert client.unwrap(wrapped, "k1") == KEK, "who is logged in stays so"
 
 
+@pytest.mark.nightly
 def test_a_java_without_pkcs11(hsm: SoftHsm, start: Callable[..., Jvm]) -> None:
     java = start(options=["--limit-modules", "java.se,jdk.unsupported"])
     client = java.client(client_properties(library=hsm.library, token_label="sales"))

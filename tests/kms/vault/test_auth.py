@@ -128,6 +128,7 @@ def test_kubernetes_that_does_not_review(
     explained(raised.value, ["login refused at auth/kubernetes", "system:auth-delegator"])
 
 
+@pytest.mark.nightly
 def test_token_that_lives_is_used_while_nobody_can_log_in(
     jvm: Jvm, cluster: Cluster, policy: str, key: str, file: Path, proxy: FaultProxy
 ) -> None:
@@ -163,7 +164,9 @@ def test_login_that_a_maintenance_page_answers(
     client.wrap(DEK, key)
 
 
-@pytest.mark.parametrize("kind", ["EC", "RSA", "Ed25519"])
+@pytest.mark.parametrize(
+    "kind", ["EC", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("RSA", "Ed25519"))]
+)
 def test_certificate(
     jvm: Jvm,
     private: VaultServer,
@@ -184,6 +187,7 @@ def test_certificate(
     assert jvm.client(without_role, raw=True).unwrap(blob, key) == DEK
 
 
+@pytest.mark.nightly
 def test_certificate_that_is_replaced(jvm: Jvm, private: VaultServer, tmp_path: Path) -> None:
     """The old one stays in use while only one of the two files is there."""
     key = private.make_key()

@@ -166,6 +166,7 @@ NO_RENEWAL: dict[str, Mode] = {
 }
 
 
+@pytest.mark.nightly
 def test_renewable_token_outlives_its_time(at: VaultWorld) -> None:
     """Renewed while nobody uses it, and again when something else answers the first renewal."""
     proxies = {fault: at.faults(at.vault.port) for fault in NO_RENEWAL}
@@ -189,6 +190,7 @@ def test_renewable_token_outlives_its_time(at: VaultWorld) -> None:
         client.close()
 
 
+@pytest.mark.nightly
 def test_token_that_a_maintenance_page_kept_from_a_look_is_renewed_later(at: VaultWorld) -> None:
     client = at.token(ttl="6s", period="6s")
     at.proxy.only, at.proxy.mode = "lookup-self", ("status", 200, {}, PAGE)
@@ -199,6 +201,7 @@ def test_token_that_a_maintenance_page_kept_from_a_look_is_renewed_later(at: Vau
     client.close()
 
 
+@pytest.mark.nightly
 def test_client_that_is_closed_or_that_nobody_holds_renews_no_more(at: VaultWorld) -> None:
     """Spark closes no catalog, so the garbage collector ends the renewals."""
     proxies = [at.faults(at.vault.port), at.faults(at.vault.port)]
@@ -229,6 +232,7 @@ def test_closed_client_starts_again(at: VaultWorld) -> None:
     client.close()
 
 
+@pytest.mark.nightly
 def test_renewal_whose_answer_stalls_keeps_no_other_waiting(at: VaultWorld) -> None:
     """Nor one whose Vault is dead for long: both wait on threads of their own."""
     stalling, well = at.faults(at.vault.port), at.faults(at.vault.port)
@@ -288,6 +292,7 @@ def test_approle_token_is_renewed_up_to_its_maximum_and_then_replaced(at: VaultW
     assert at.proxy.requests.count(LOGIN) == 2
 
 
+@pytest.mark.nightly
 def test_approle_that_nobody_uses_makes_no_tokens(at: VaultWorld) -> None:
     client = at.approle(token_ttl="2s", token_max_ttl="2s")
     client.wrap(DEK, at.key)

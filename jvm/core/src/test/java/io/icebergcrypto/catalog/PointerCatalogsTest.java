@@ -47,7 +47,7 @@ class PointerCatalogsTest {
 
   @BeforeEach
   void open() throws IOException {
-    assumeTrue(LakeFixture.NIGHTLY || server == PointerServer.GLUE, "left to the night");
+    assumeTrue(LakeFixture.NIGHTLY, "left to the night");
     assumeTrue(server.isAvailable(), "Nessie's server needs a JDK of 21 or later: not tested");
     this.keystore = TestKeystore.create(folder, "k1");
     this.catalog = open(Map.of());

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.net.httpserver.HttpServer;
 import io.icebergcrypto.kms.call.DaemonThreads;
+import io.icebergcrypto.testing.LakeFixture;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -29,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** What the clients of many sessions have in common, and what their threads keep. */
 class SharedClientsTest {
   private static final InheritableThreadLocal<String> SESSION = new InheritableThreadLocal<>();
-  private static final int SESSIONS = 200;
+  private static final int SESSIONS = LakeFixture.NIGHTLY ? 200 : 50;
 
   @TempDir private Path folder;
   private HttpServer vault;

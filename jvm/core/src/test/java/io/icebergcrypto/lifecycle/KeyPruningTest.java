@@ -30,7 +30,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 @EnumSource(names = "HIVE")
 class KeyPruningTest extends LakeFixture {
   /** {@code make soak} has 500. */
-  private static final int COMMITS = Integer.getInteger("iceberg.crypto.expired-commits", 25);
+  private static final int COMMITS =
+      Integer.getInteger("iceberg.crypto.expired-commits", NIGHTLY ? 25 : 15);
 
   private static final int PERIOD = COMMITS / 5;
 

@@ -31,11 +31,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -52,6 +50,7 @@ import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -149,12 +148,6 @@ class RotationTest extends LakeFixture {
   private static String kekOfCurrent(Table table) {
     table.refresh();
     return entry(table, table.currentSnapshot().keyId()).encryptedById();
-  }
-
-  /** Their servers' commits differ. */
-  @Override
-  protected Set<Backend> byDay() {
-    return EnumSet.of(Backend.HADOOP, Backend.REST);
   }
 
   @Test
@@ -371,6 +364,7 @@ class RotationTest extends LakeFixture {
   }
 
   @Test
+  @Tag("REST")
   void aCommitThatBeganBeforeMayBringAKekOfTheOldKey() throws IOException {
     assumeTrue(backend == Backend.REST, "it would be a conflict");
 
@@ -430,6 +424,7 @@ class RotationTest extends LakeFixture {
   }
 
   @Test
+  @Tag("REST")
   void rotationsAndWritersAtOnceLoseNothing() throws Exception {
     create(1);
     ExecutorService threads = Executors.newFixedThreadPool(4);

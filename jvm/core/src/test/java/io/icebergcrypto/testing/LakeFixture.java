@@ -15,6 +15,7 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -51,9 +52,11 @@ public abstract class LakeFixture {
         .collect(Collectors.toSet());
   }
 
+  /** A test's tag may name one more backend that it has by day, because it differs there. */
   @BeforeEach
-  protected void openLake() throws IOException {
-    assumeTrue(NIGHTLY || byDay().contains(backend), "left to the night");
+  protected void openLake(TestInfo test) throws IOException {
+    boolean isOfDay = byDay().contains(backend) || test.getTags().contains(backend.name());
+    assumeTrue(NIGHTLY || isOfDay, "left to the night");
     Map<String, String> all = new HashMap<>(TestKeystore.create(folder, "k1", "k2").properties());
     Map<String, String> own = properties();
     if (own.containsKey("encryption.kms-impl")) {

@@ -52,6 +52,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -184,12 +185,6 @@ class RepairTest extends LakeFixture {
     assertThat(TestLake.ids(table)).containsExactlyElementsOf(Arrays.stream(ids).boxed().toList());
     TestLake.append(table, 99);
     assertThat(EncryptionKeys.of(fresh, T).keys()).allMatch(key -> key.problem() == null);
-  }
-
-  /** Their servers' commits differ. */
-  @Override
-  protected Set<Backend> byDay() {
-    return EnumSet.of(Backend.HADOOP, Backend.REST);
   }
 
   @Test
@@ -399,6 +394,7 @@ class RepairTest extends LakeFixture {
   }
 
   @Test
+  @Tag("REST")
   void keksOfAnotherMasterKey() throws IOException {
     assumeTrue(backend == Backend.REST, "a commit that began before a rotation is a conflict");
 
