@@ -126,8 +126,7 @@ class MetadataSignaturesTest extends LakeFixture {
     }
 
     byte[] text = json.toString().getBytes(StandardCharsets.UTF_8);
-    MetadataMac mac =
-        MetadataMac.make(text, MetadataPlace.of(file.toString()), derived, kekId);
+    MetadataMac mac = MetadataMac.make(text, MetadataPlace.of(file.toString()), derived, kekId);
     write(file, new String(mac.putInto(text), StandardCharsets.UTF_8));
   }
 
