@@ -56,7 +56,8 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
           http == 429
               ? "The vault's limit of transactions is reached: keep keys in memory longer with"
                   + " encryption.kms.cache.ttl-ms, or use a vault of its own for these tables."
-              : "See Azure's status page.");
+              : "See Azure's status page.")
+          .throttledIf(answer.isThrottled());
     }
 
     if (http == 401) {
