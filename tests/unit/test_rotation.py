@@ -140,7 +140,7 @@ def test_all_tables_of_a_namespace(run: Command) -> None:
         ["✗", "lake.db.gone", "no", "key", "'k1'"],
         [],
         ["hint:", "make", "one"],
-        "lake: 1 table, 1 left, 1 current before, 1 skipped".split(),
+        ["lake:", "1", "table,", "1", "left,", "1", "current", "before,", "1", "skipped"],
     ]
     many = {**told, "done": [MASTER] * 1000, "left": left * 100_000}
     lines = run("lake", answer=many)[0].stdout.splitlines()

@@ -260,7 +260,8 @@ public final class Resilience {
         : PACES.computeIfAbsent(new Pace(kms, limits.maxCallsPerSecond()), Pace::limiter);
   }
 
-  private KmsUnavailableException overLimit(String kms, String keyId, IcebergCryptoException before) {
+  private KmsUnavailableException overLimit(
+      String kms, String keyId, IcebergCryptoException before) {
     return new KmsUnavailableException(
         String.format(
             "%s was not called for key '%s': too many calls wait for %s=%d already%s",
@@ -297,11 +298,7 @@ public final class Resilience {
     return new KmsUnavailableException(
         String.format(
             "%s did not answer for key '%s' in time (%d ms a call, %d ms in all)%s",
-            kms,
-            keyId,
-            limits.callTimeoutMs(),
-            limits.deadlineMs(),
-            earlier(before)),
+            kms, keyId, limits.callTimeoutMs(), limits.deadlineMs(), earlier(before)),
         "Check the KMS's load and the network; the times are "
             + KmsProperties.CALL_TIMEOUT_MS
             + " and "
@@ -328,7 +325,8 @@ public final class Resilience {
             context -> {
               double doubled = limits.initialDelayMs() * Math.pow(2, context.getAttemptCount() - 1);
               double longest = Math.min(limits.maxDelayMs(), doubled);
-              return Duration.ofNanos((long) (ThreadLocalRandom.current().nextDouble() * longest * 1e6));
+              return Duration.ofNanos(
+                  (long) (ThreadLocalRandom.current().nextDouble() * longest * 1e6));
             })
         .onRetry(event -> metrics.retried())
         .build();

@@ -60,7 +60,8 @@ class ThrottlingTest {
     TOKEN_BUCKET {
       @Override
       boolean lets(long nanos) {
-        this.left = Math.min(CALLS_A_SECOND, left + (nanos - at) * (double) CALLS_A_SECOND / SECOND);
+        this.left =
+            Math.min(CALLS_A_SECOND, left + (nanos - at) * (double) CALLS_A_SECOND / SECOND);
         this.at = nanos;
         boolean isFree = left >= 1;
         this.left -= isFree ? 1 : 0;
