@@ -12,9 +12,10 @@ import java.util.Map;
 /**
  * Circuit breakers: one for each master key whose calls fail, and one for the way to the KMS.
  *
- * <p>A key's counts its calls without an answer that can be used, for any reason, and leaves that
- * key alone: others go on (a key may be in an external key manager that is down). The one of the
- * way counts what got no connection and leaves the KMS alone for every key.
+ * <p>A key's counts its calls without an answer that can be used, for any reason but that the KMS
+ * is asked too often, and leaves that key alone: others go on (a key may be in an external key
+ * manager that is down). The one of the way counts what got no connection and leaves the KMS alone
+ * for every key.
  *
  * <p>They count calls, not attempts: otherwise a blip that meets many tasks at once would open one
  * before any of them has tried again. Half open, each lets one call through.
