@@ -64,7 +64,14 @@ class KmsUnavailableError(IcebergCryptoError):
     """The KMS could not be reached, or failed; the same call may work later.
 
     See docs/errors.md#kmsunavailableerror.
+
+    Attributes:
+        throttled: the KMS answered a client in Python that it is called too often.
     """
+
+    def __init__(self, message: str, hint: str = "", *, throttled: bool = False) -> None:
+        super().__init__(message, hint)
+        self.throttled = throttled
 
 
 class AccessDeniedError(IcebergCryptoError):

@@ -32,9 +32,10 @@ class Retry:
     """How a call is made again while the KMS is unavailable; times are in milliseconds.
 
     Attributes:
-        max_attempts: how often at most, the first time included.
+        max_attempts: how often at most, the first time included. Where the KMS answers that it is called too often,
+            only 1 counts.
         initial_delay_ms: the wait before the second attempt. It doubles with each attempt, and is longer or shorter by
-            up to a quarter of it at random.
+            up to a quarter of it at random. Where the KMS is called too often, it is anything between 0 and that.
         max_delay_ms: the longest wait.
         timeout_ms: after how long no other attempt is begun.
     """
@@ -324,11 +325,15 @@ class CachedKms:
         doubling = tenacity.wait_exponential(
             multiplier=retry.initial_delay_ms / 1000, max=longest / 1000
         )
+        attempts = tenacity.stop_after_attempt(retry.max_attempts)
+        deadline = tenacity.stop_before_delay(retry.timeout_ms / 1000)
         again = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(KmsUnavailableError),
-            stop=tenacity.stop_after_attempt(retry.max_attempts)
-            | tenacity.stop_before_delay(retry.timeout_ms / 1000),
-            wait=lambda state: doubling(state) * random.uniform(1 - _JITTER, 1 + _JITTER),  # noqa: S311
+            stop=lambda state: (
+                deadline(state)
+                or (attempts(state) and not (_is_throttled(state) and retry.max_attempts > 1))
+            ),
+            wait=lambda state: doubling(state) * random.uniform(*_spread(state)),  # noqa: S311
             before_sleep=lambda _: self._state.count("retries"),
             reraise=True,
         )
@@ -373,6 +378,16 @@ class CachedKms:
             f"{self} could not {what} with key '{key_id}': {said}",
             "check that the key exists and is enabled, and that this login may use it",
         )
+
+
+def _is_throttled(state: Any) -> bool:
+    error = state.outcome.exception()
+    return isinstance(error, KmsUnavailableError) and error.throttled
+
+
+def _spread(state: Any) -> tuple[float, float]:
+    """Return between which parts of its length a wait is; those who were refused together do not come back together."""
+    return (0, 1) if _is_throttled(state) else (1 - _JITTER, 1 + _JITTER)
 
 
 def _bytes(answer: object, kms: str, what: str, key_id: str) -> bytes:

@@ -14,6 +14,10 @@ from pyspark_iceberg_crypto.errors import IcebergCryptoError, KmsUnavailableErro
 _HEADER_SHOWN = re.compile(r"invalid[^\n]*header value", re.IGNORECASE)
 
 
+# The codes of answers that say that requests come too often.
+_THROTTLED = ("429", "RESOURCE_EXHAUSTED", "Throttling")
+
+
 class Rule(NamedTuple):
     """What errors mean.
 
@@ -95,7 +99,10 @@ class ErrorTable:
                 words = {"what": what, "said": said, "code": code, **names}
                 hints = [hint.format(**words), once if kind is KmsUnavailableError else ""]
                 advice = "; ".join(filter(None, hints)) or "try again later"
-                return kind(problem.format(**words), advice)
+                error = kind(problem.format(**words), advice)
+                if isinstance(error, KmsUnavailableError):
+                    error.throttled = code in _THROTTLED
+                return error
         return None
 
 

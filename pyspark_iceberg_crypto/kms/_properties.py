@@ -31,6 +31,7 @@ _GENERAL = (
     "encryption.kms.application-id",
     "encryption.kms.cache.ttl-ms",
     "encryption.kms.call-timeout-ms",
+    "encryption.kms.max-calls-per-second",
     "encryption.kms.retry.max-attempts",
     "encryption.kms.retry.initial-delay-ms",
     "encryption.kms.retry.max-delay-ms",

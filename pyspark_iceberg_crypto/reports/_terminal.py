@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import singledispatch
 from io import StringIO
 from itertools import zip_longest
@@ -55,6 +55,25 @@ def text(renderable: RenderableType) -> str:
 def left(table: str, problem: str, hint: str) -> RenderableType:
     """Lay out a table, or a namespace, to which something was not done."""
     return hinted(Text(f"✗ {visible(table)}: {advice(problem)}", "red"), hint)
+
+
+def all_left(found: Sequence[Mapping[str, str]]) -> Iterator[RenderableType]:
+    """Lay out the tables and namespaces to which something was not done, and each hint once."""
+    shown = found[:SHOWN_PROBLEMS]
+    rows = [
+        [Text("✗", "red"), Text(visible(one["table"])), Text(advice(one["problem"]), "red")]
+        for one in shown
+    ]
+    if rows:
+        yield Records(("", "table", "problem"), rows, title=("table",))
+    yield from not_shown(len(found) - len(shown), "report.left has them")
+    yield from map(hint, dict.fromkeys(one["hint"] for one in shown if one["hint"]))
+
+
+def not_shown(count: int, where: str) -> Iterator[RenderableType]:
+    """Lay out how many are not shown, if there are any, and where they are."""
+    if count > 0:
+        yield Text(advice(f"  and {count:,} more; {where}"))
 
 
 @layout.register

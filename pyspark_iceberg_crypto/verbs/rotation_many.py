@@ -48,8 +48,10 @@ class RotateCatalogReport(Report):
 
 @_terminal.layout.register
 def _(found: RotateCatalogReport) -> RenderableType:
-    parts: list[RenderableType] = [_terminal.layout(one) for one in found.done]
-    parts += [_terminal.left(**one) for one in found.left]
+    shown = found.done[: _terminal.SHOWN_PROBLEMS]
+    parts: list[RenderableType] = [_terminal.layout(one) for one in shown]
+    parts += _terminal.not_shown(len(found.done) - len(shown), "report.done has them")
+    parts += _terminal.all_left(found.left)
     counts = [plural(len(found.done), "table"), f"{len(found.left):,} left"]
     if found.current:
         counts.append(f"{len(found.current):,} current before")
@@ -204,7 +206,7 @@ def _(found: KeyVersionsReport) -> RenderableType:
         if key.problem is not None:
             told.append(f"the KMS did not answer: {visible(key.problem)}")
         parts.append(Text(f"{visible(key.key_id)}: {'; '.join(told)}"))
-    parts += [_terminal.left(**one) for one in found.left]
+    parts += _terminal.all_left(found.left)
     counts = f"{plural(found.tables, 'table')}, {len(found.left):,} not looked at, {len(found.skipped):,} skipped"
     parts.append(Text(f"{visible(found.target)}: {counts}", "bold" if found.ok else "bold red"))
     return Group(*parts)

@@ -159,6 +159,20 @@ def test_only_an_unavailable_kms_is_asked_again() -> None:
     assert slow.calls().unwrap_calls == 1, "the next wait would not end in time"
 
 
+def test_a_kms_that_is_called_too_often_is_asked_until_the_time_is_over() -> None:
+    busy = KmsUnavailableError("busy", "wait", throttled=True)
+    own = OwnKms(*[busy] * 20)
+    assert CachedKms(own, retry=QUICK).unwrap_key(b"a", "k") == b"a"
+    assert own.asked == 21
+    short = CachedKms(OwnKms(*[busy] * 999), retry=Retry(3, 1, 2, timeout_ms=50))
+    with pytest.raises(KmsUnavailableError, match="busy"):
+        short.unwrap_key(b"a", "k")
+    assert short.calls().unwrap_calls > 9
+    once = CachedKms(OwnKms(busy), retry=Retry(max_attempts=1))
+    with pytest.raises(KmsUnavailableError, match="busy"):
+        once.unwrap_key(b"a", "k")
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [

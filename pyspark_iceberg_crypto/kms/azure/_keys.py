@@ -208,6 +208,7 @@ class AzureKeys(MasterKeys):
                 "(encryption.kms.cache.ttl-ms)"
                 if status == 429
                 else "see Azure's status page",
+                throttled=status == 429,
             )
         if status == 401:
             return LoginFailedError(

@@ -258,6 +258,7 @@ class VaultKeys(MasterKeys):
             raise KmsUnavailableError(
                 f"Vault at {self._vault.address} failed (HTTP {answer.status}{answer.reason})",
                 "look at vault status and Vault's log, and at the load balancer before it",
+                throttled=answer.status == 429,
             )
         if answer.status >= 300 and (answer.status < 400 or "errors" not in answer.body):
             raise ConfigurationError(

@@ -98,11 +98,16 @@ public class IcebergCryptoException extends RuntimeException
   }
 
   private IcebergCryptoException copy(String newHint, String newSubject) {
+    IcebergCryptoException copy = copy();
+    copy.hint = newHint;
+    copy.subject = newSubject;
+    return copy;
+  }
+
+  /** The same error, for what one of its methods changes. */
+  IcebergCryptoException copy() {
     try {
-      IcebergCryptoException copy = (IcebergCryptoException) clone();
-      copy.hint = newHint;
-      copy.subject = newSubject;
-      return copy;
+      return (IcebergCryptoException) clone();
     } catch (CloneNotSupportedException e) {
       throw new IllegalStateException(e);
     }

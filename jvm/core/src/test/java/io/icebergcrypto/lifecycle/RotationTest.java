@@ -9,10 +9,12 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.call.KeyCache;
+import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
@@ -39,6 +41,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
@@ -214,6 +217,25 @@ class RotationTest extends LakeFixture {
     assertWhole(0, 1, 2, 3, 4, 5);
     rotateMasterKey("k2"); // a second time is no harm
     assertWhole(0, 1, 2, 3, 4, 5);
+  }
+
+  /** How long the KMS's limit makes a rotation of many tables take follows from this. */
+  @Test
+  void aTableCostsTheCallsThatTheDocumentsSay() throws IOException {
+    create(1);
+    int signed = catalog.context().authenticatesMetadata() ? 1 : 0;
+    assertThat(calls(fresh -> MasterKeyUse.of(fresh, T))).isEqualTo(signed);
+    assertThat(calls(fresh -> MasterKeyRotation.run(fresh, T, null, false))).isEqualTo(3 + signed);
+    int kek = backend == Backend.HIVE ? 4 : 2; // where it rewraps, too
+    assertThat(calls(fresh -> KekRotation.run(fresh, T, false, false))).isEqualTo(kek + signed);
+  }
+
+  private long calls(Consumer<EncryptedCatalog> work) throws IOException {
+    try (EncryptedCatalog fresh = lake.open(Map.of())) {
+      work.accept(fresh);
+      KmsMetrics asked = fresh.context().kms().metrics();
+      return asked.wrapCalls() + asked.unwrapCalls();
+    }
   }
 
   private void assertUnchanged(

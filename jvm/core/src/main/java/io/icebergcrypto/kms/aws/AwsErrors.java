@@ -72,6 +72,9 @@ record AwsErrors(AwsConfig config) {
               + "|Connection reset|(?:connect|read) timed out|failed to respond",
           Pattern.CASE_INSENSITIVE);
 
+  private static final Pattern TOO_OFTEN =
+      Pattern.compile("429|Throttling|Rate exceeded", Pattern.CASE_INSENSITIVE);
+
   private static final Pattern NO_CREDENTIALS =
       Pattern.compile("Unable to load credentials|credentials provider|^" + NO_AGENT);
 
@@ -147,9 +150,10 @@ record AwsErrors(AwsConfig config) {
       AwsServiceException answer, String problem, String service) {
     if (isTransient(answer)) {
       return new KmsUnavailableException(
-          String.format("%s: AWS's %s answers %s", problem, service, shortly(answer)),
-          String.format(
-              "AWS's %s, which provides the login, is failing: try again later.", service));
+              String.format("%s: AWS's %s answers %s", problem, service, shortly(answer)),
+              String.format(
+                  "AWS's %s, which provides the login, is failing: try again later.", service))
+          .throttledIf(answer.isThrottlingException());
     }
 
     boolean shown = kind(answer).startsWith("AccessDenied");
@@ -216,9 +220,15 @@ record AwsErrors(AwsConfig config) {
       default ->
           isTransient(answer)
               ? new KmsUnavailableException(
-                  said,
-                  "AWS KMS is overloaded or failing, and all attempts failed: try again later.",
-                  answer)
+                      said,
+                      answer.isThrottlingException()
+                          ? "The account's quota of requests in this region is used up: ask for a"
+                              + " larger one, or keep keys in memory longer with"
+                              + " encryption.kms.cache.ttl-ms."
+                          : "AWS KMS is overloaded or failing, and all attempts failed: try again"
+                              + " later.",
+                      answer)
+                  .throttledIf(answer.isThrottlingException())
               : new IcebergCryptoException(
                   said, "See the error's code in AWS KMS's API reference.", answer);
     };
@@ -232,9 +242,8 @@ record AwsErrors(AwsConfig config) {
   }
 
   private static boolean isTransient(AwsServiceException answer) {
-    return answer.isThrottlingException()
+    return answer.isThrottlingException() // or 429
         || answer.statusCode() >= 500
-        || answer.statusCode() == 429
         || TRANSIENT.stream().anyMatch(code(answer)::startsWith);
   }
 
@@ -294,10 +303,11 @@ record AwsErrors(AwsConfig config) {
 
     if (notNow) {
       return new KmsUnavailableException(
-          problem + ": the service that gives this host its login failed: " + passing.group(),
-          "STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is"
-              + " busy, restarting or unreachable, and all attempts failed: try again later. If"
-              + " this persists, check it, and whether it refuses this pod.");
+              problem + ": the service that gives this host its login failed: " + passing.group(),
+              "STS, or the agent that AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI names, is"
+                  + " busy, restarting or unreachable, and all attempts failed: try again later. If"
+                  + " this persists, check it, and whether it refuses this pod.")
+          .throttledIf(TOO_OFTEN.matcher(passing.group()).find());
     }
 
     return noCredentials

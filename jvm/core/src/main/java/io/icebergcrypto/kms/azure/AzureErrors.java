@@ -52,11 +52,12 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     String said = said(http, inner.isEmpty() ? code : inner, JsonHttp.text(error, "message"));
     if (http == 429 || http == 408 || http / 100 == 5) {
       return new KmsUnavailableException(
-          problem("is not available for key", said),
-          http == 429
-              ? "The vault's limit of transactions is reached: keep keys in memory longer with"
-                  + " encryption.kms.cache.ttl-ms, or use a vault of its own for these tables."
-              : "See Azure's status page.");
+              problem("is not available for key", said),
+              http == 429
+                  ? "The vault's limit of transactions is reached: keep keys in memory longer with"
+                      + " encryption.kms.cache.ttl-ms, or use a vault of its own for these tables."
+                  : "See Azure's status page.")
+          .throttledIf(answer.isThrottled());
     }
 
     if (http == 401) {

@@ -62,6 +62,8 @@ final class AzureLogin {
   private static final Pattern BUSY =
       Pattern.compile("AADSTS90033|AADSTS50196|AADSTS90055|status code: (?:429|5[0-9][0-9])");
 
+  private static final Pattern TOO_OFTEN = Pattern.compile("AADSTS90055|status code: 429");
+
   private final AzureConfig config;
   private final ReentrantLock turn = new ReentrantLock();
   private final HeldToken<String> token;
@@ -292,7 +294,8 @@ final class AzureLogin {
 
     if (status == 429 || status >= 500 || BUSY.matcher(text).find()) {
       String http = status == 0 ? "" : " (HTTP " + status + ")";
-      return notNow(subject + ": the login service is busy" + http, e);
+      return notNow(subject + ": the login service is busy" + http, e)
+          .throttledIf(status == 429 || TOO_OFTEN.matcher(text).find());
     }
 
     boolean refused =

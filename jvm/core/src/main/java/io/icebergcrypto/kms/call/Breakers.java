@@ -12,9 +12,10 @@ import java.util.Map;
 /**
  * Circuit breakers: one for each master key whose calls fail, and one for the way to the KMS.
  *
- * <p>A key's counts its calls without an answer that can be used, for any reason, and leaves that
- * key alone: others go on (a key may be in an external key manager that is down). The one of the
- * way counts what got no connection and leaves the KMS alone for every key.
+ * <p>A key's counts its calls without an answer that can be used, for any reason but that the KMS
+ * is asked too often, and leaves that key alone: others go on (a key may be in an external key
+ * manager that is down). The one of the way counts what got no connection and leaves the KMS alone
+ * for every key.
  *
  * <p>They count calls, not attempts: otherwise a blip that meets many tasks at once would open one
  * before any of them has tried again. Half open, each lets one call through.
@@ -41,7 +42,7 @@ final class Breakers {
   }
 
   /**
-   * Lets a call through; one of {@link #answered} and {@link #failed} must follow.
+   * Lets a call through; one of {@link #answered}, {@link #failed} and {@link #untold} must follow.
    *
    * @throws KmsUnavailableException when the key, or the KMS, is being left alone
    */
@@ -52,15 +53,12 @@ final class Breakers {
     }
 
     if (!way.tryAcquirePermit()) {
-      if (key != null && key.isHalfOpen()) {
-        key.recordFailure(); // the trial that it let through has not taken place
-      }
-
+      endTrial(key);
       throw leftAlone(kms, keyId, "its last %d calls found no connection, and it", way);
     }
   }
 
-  /** The KMS answered, be it with a refusal. */
+  /** The KMS answered, be it with a refusal, or that it is asked too often. */
   void answered(String keyId) {
     way.recordSuccess();
     CircuitBreaker<Object> key = of(keyId);
@@ -70,22 +68,27 @@ final class Breakers {
     }
   }
 
-  /**
-   * No answer came, or not one that can be used. Where the thread was interrupted, that says
-   * nothing about the KMS; but a trial of a half-open circuit must have an outcome.
-   */
+  /** No answer came, or not one that can be used. */
   void failed(String keyId, Throwable failure) {
-    boolean interrupted = Thread.currentThread().isInterrupted();
-    Failure kind = interrupted ? Failure.SILENT : Failure.of(failure);
-    if (kind == Failure.UNREACHED || kind == Failure.SILENT && way.isHalfOpen()) {
-      way.recordFailure();
-    } else if (kind == Failure.ANSWERED) {
-      way.recordSuccess(); // it answers, if only that it cannot now
+    switch (Failure.of(failure)) {
+      case UNREACHED -> way.recordFailure();
+      case SILENT -> endTrial(way);
+      case ANSWERED -> way.recordSuccess(); // it answers, if only that it cannot now
     }
 
-    CircuitBreaker<Object> key = interrupted ? of(keyId) : orNew(keyId);
-    if (key != null && (key.isHalfOpen() || !interrupted)) {
-      key.recordFailure();
+    orNew(keyId).recordFailure();
+  }
+
+  /** The call was cancelled, or not made at all: that says nothing about the KMS. */
+  void untold(String keyId) {
+    endTrial(way);
+    endTrial(of(keyId));
+  }
+
+  /** A trial of a half-open circuit must have an outcome. */
+  private static void endTrial(CircuitBreaker<Object> breaker) {
+    if (breaker != null && breaker.isHalfOpen()) {
+      breaker.recordFailure();
     }
   }
 

@@ -4,6 +4,8 @@ import dev.failsafe.Failsafe;
 import dev.failsafe.FailsafeException;
 import dev.failsafe.FailsafeExecutor;
 import dev.failsafe.Policy;
+import dev.failsafe.RateLimitExceededException;
+import dev.failsafe.RateLimiter;
 import dev.failsafe.RetryPolicy;
 import dev.failsafe.RetryPolicyBuilder;
 import dev.failsafe.Timeout;
@@ -18,18 +20,25 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
 /**
- * How this JVM asks one KMS: a time limit for each attempt or request, attempts again when the KMS
- * is unavailable (exponential back-off with jitter), circuit breakers that leave a key or a dead
- * KMS alone ({@link Breakers}), and a deadline over everything. The policies are Failsafe's.
+ * How this JVM asks one KMS: a limit of calls a second, a time limit for each attempt or request,
+ * attempts again when the KMS is unavailable (exponential back-off with jitter), circuit breakers
+ * that leave a key or a dead KMS alone ({@link Breakers}), and a deadline over everything. The
+ * policies are Failsafe's.
  *
  * <p>Only {@link KmsUnavailableException} is tried again and opens a circuit. A refusal (a missing
  * key, a wrong password) is the KMS's answer, and asking again could even lock an account.
+ *
+ * <p>A KMS that says that it is asked too often is well. It opens no circuit, and is asked until
+ * the deadline, each time after a wait of any length up to the back-off's: clients that it refused
+ * in the same moment must not come back together.
  */
 public final class Resilience {
   /**
@@ -37,12 +46,25 @@ public final class Resilience {
    */
   private static final double JITTER = 0.25;
 
+  private static final int UNLIMITED = 0;
+
   /** Failsafe's own thread would have the first session for ever. */
   private static final ScheduledThreadPoolExecutor TIMER =
       DaemonThreads.timer("iceberg-crypto-kms-timer");
 
+  /** What all clients of this JVM share that ask the same KMS, with the same limit. */
+  private static final ConcurrentMap<Pace, RateLimiter<Object>> PACES = new ConcurrentHashMap<>();
+
+  private record Pace(String kms, int callsPerSecond) {
+    RateLimiter<Object> limiter() {
+      long interval = Math.max(1, TimeUnit.SECONDS.toNanos(1) / callsPerSecond);
+      return RateLimiter.smoothBuilder(Duration.ofNanos(interval)).build();
+    }
+  }
+
   /** What a catalog's properties say about it; travels to executors. Times are in milliseconds. */
   public record Limits(
+      int maxCallsPerSecond,
       int maxAttempts,
       long initialDelayMs,
       long maxDelayMs,
@@ -62,6 +84,12 @@ public final class Resilience {
       long initialDelay = reader.millis(KmsProperties.RETRY_INITIAL_DELAY_MS, 200);
       return new Limits(
           reader.count(
+              KmsProperties.MAX_CALLS_PER_SECOND,
+              UNLIMITED,
+              1,
+              "a number of calls a second, 1 or more",
+              "100"),
+          reader.count(
               KmsProperties.RETRY_MAX_ATTEMPTS, 5, 1, "a number of attempts, 1 or more", "5"),
           initialDelay,
           Math.max(initialDelay, reader.millis(KmsProperties.RETRY_MAX_DELAY_MS, 5_000)),
@@ -76,6 +104,7 @@ public final class Resilience {
   private final Limits limits;
   private final Breakers breakers;
   private final FailsafeExecutor<Object> executor;
+  private final FailsafeExecutor<Object> timed; // each attempt; null: the client does it
 
   /**
    * Takes the limits.
@@ -88,13 +117,20 @@ public final class Resilience {
     this.breakers = limits.breakerFailures() == 0 ? null : new Breakers(limits);
     List<Policy<Object>> policies = new ArrayList<>(); // from the outermost to the innermost
     policies.add(Timeout.builder(Duration.ofMillis(limits.deadlineMs())).withInterrupt().build());
-    policies.add(retry(limits, metrics));
-    if (!limited) {
-      policies.add(
-          Timeout.builder(Duration.ofMillis(limits.callTimeoutMs())).withInterrupt().build());
+    if (limits.maxAttempts() > 1) {
+      policies.add(retryThrottled(limits, metrics));
     }
 
+    policies.add(retry(limits, metrics));
     this.executor = Failsafe.with(policies).with(TIMER);
+    this.timed =
+        limited
+            ? null
+            : Failsafe.with(
+                    Timeout.builder(Duration.ofMillis(limits.callTimeoutMs()))
+                        .withInterrupt()
+                        .build())
+                .with(TIMER);
   }
 
   /**
@@ -110,19 +146,26 @@ public final class Resilience {
       breakers.enter(kms, keyId);
     }
 
-    Attempts attempts = new Attempts(limits.deadlineMs());
+    Supplier<T> timely = timed == null ? attempt : () -> timed.get(attempt::get);
+    Attempts attempts = new Attempts(limits.deadlineMs(), limiter(kms));
     try {
-      T answer = executor.get(() -> attempts.next(attempt));
+      T answer = executor.get(() -> attempts.next(timely));
       answered(keyId);
       return answer;
     } catch (KmsUnavailableException e) {
       unavailable(keyId, e);
       throw e;
     } catch (TimeoutExceededException e) {
-      unavailable(keyId, Objects.requireNonNullElse(attempts.failure(), e));
-      throw tooSlow(kms, keyId, attempts.told, e);
+      RuntimeException last = attempts.failure();
+      unavailable(keyId, last == null ? e : last);
+      throw isThrottled(last)
+          ? throttled(kms, keyId, (KmsUnavailableException) last, e)
+          : tooSlow(kms, keyId, attempts.told, e);
+    } catch (RateLimitExceededException e) {
+      untold(keyId);
+      throw overLimit(kms, keyId, attempts.told);
     } catch (FailsafeException e) {
-      unavailable(keyId, e); // interrupted while it waited for the next attempt
+      untold(keyId); // interrupted while it waited for the next attempt, or the limit
       throw new KmsUnavailableException(
           String.format("%s: the call for key '%s' was interrupted", kms, keyId),
           "The query or task was cancelled.",
@@ -140,14 +183,25 @@ public final class Resilience {
   private static final class Attempts {
     private final long start = System.nanoTime();
     private final long deadlineNanos;
+    private final RateLimiter<Object> limiter; // null: there is no limit
     private volatile RuntimeException failure;
     private volatile IcebergCryptoException told; // the last failure that no time limit made
 
-    Attempts(long deadlineMs) {
+    Attempts(long deadlineMs, RateLimiter<Object> limiter) {
       this.deadlineNanos = TimeUnit.MILLISECONDS.toNanos(deadlineMs);
+      this.limiter = limiter;
     }
 
+    /**
+     * Makes one, when the limit lets it through.
+     *
+     * @throws RateLimitExceededException at once, when it would not before the deadline
+     */
     <T> T next(Supplier<T> attempt) {
+      if (limiter != null) {
+        waitForLimit();
+      }
+
       try {
         return attempt.get();
       } catch (RuntimeException e) {
@@ -159,6 +213,16 @@ public final class Resilience {
         }
 
         throw e;
+      }
+    }
+
+    private void waitForLimit() {
+      long left = Math.max(0, deadlineNanos - (System.nanoTime() - start));
+      try {
+        limiter.acquirePermit(Duration.ofNanos(left));
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        throw new FailsafeException(e); // as of a wait for the next attempt
       }
     }
 
@@ -175,9 +239,57 @@ public final class Resilience {
   }
 
   private void unavailable(String keyId, Throwable failure) {
-    if (breakers != null) {
+    if (Thread.currentThread().isInterrupted()) {
+      untold(keyId);
+    } else if (isThrottled(failure)) {
+      answered(keyId);
+    } else if (breakers != null) {
       breakers.failed(keyId, failure);
     }
+  }
+
+  private void untold(String keyId) {
+    if (breakers != null) {
+      breakers.untold(keyId);
+    }
+  }
+
+  private RateLimiter<Object> limiter(String kms) {
+    return limits.maxCallsPerSecond() == UNLIMITED
+        ? null
+        : PACES.computeIfAbsent(new Pace(kms, limits.maxCallsPerSecond()), Pace::limiter);
+  }
+
+  private KmsUnavailableException overLimit(
+      String kms, String keyId, IcebergCryptoException before) {
+    return new KmsUnavailableException(
+        String.format(
+            "%s was not called for key '%s': too many calls wait for %s=%d already%s",
+            kms,
+            keyId,
+            KmsProperties.MAX_CALLS_PER_SECOND,
+            limits.maxCallsPerSecond(),
+            earlier(before)),
+        String.format(
+            "Its turn would have come after the %d ms of %s. Do less at once, or raise either.",
+            limits.deadlineMs(), KmsProperties.RETRY_TIMEOUT_MS));
+  }
+
+  private KmsUnavailableException throttled(
+      String kms, String keyId, KmsUnavailableException last, TimeoutExceededException e) {
+    return new KmsUnavailableException(
+            String.format(
+                "%s could not be asked for key '%s' for %d ms because of a limit of calls: %s",
+                kms, keyId, limits.deadlineMs(), last.problem()),
+            String.format(
+                "%s To ask less often, set %s; to wait for longer, %s.",
+                last.hint(), KmsProperties.MAX_CALLS_PER_SECOND, KmsProperties.RETRY_TIMEOUT_MS),
+            e)
+        .throttledIf(true);
+  }
+
+  private static String earlier(IcebergCryptoException before) {
+    return before == null ? "" : "; an earlier attempt failed: " + before.problem();
   }
 
   /** What an attempt before said is the reason, where there was one: a login service, say. */
@@ -186,11 +298,7 @@ public final class Resilience {
     return new KmsUnavailableException(
         String.format(
             "%s did not answer for key '%s' in time (%d ms a call, %d ms in all)%s",
-            kms,
-            keyId,
-            limits.callTimeoutMs(),
-            limits.deadlineMs(),
-            before == null ? "" : "; an earlier attempt failed: " + before.problem()),
+            kms, keyId, limits.callTimeoutMs(), limits.deadlineMs(), earlier(before)),
         "Check the KMS's load and the network; the times are "
             + KmsProperties.CALL_TIMEOUT_MS
             + " and "
@@ -207,6 +315,25 @@ public final class Resilience {
   /** How many master keys are being left alone. */
   public int keysLeftAlone() {
     return breakers == null ? 0 : breakers.keysLeftAlone();
+  }
+
+  private static RetryPolicy<Object> retryThrottled(Limits limits, KmsMetrics metrics) {
+    return RetryPolicy.builder()
+        .handleIf(e -> isThrottled(e) && !Thread.currentThread().isInterrupted())
+        .withMaxAttempts(-1) // until the deadline
+        .withDelayFn(
+            context -> {
+              double doubled = limits.initialDelayMs() * Math.pow(2, context.getAttemptCount() - 1);
+              double longest = Math.min(limits.maxDelayMs(), doubled);
+              return Duration.ofNanos(
+                  (long) (ThreadLocalRandom.current().nextDouble() * longest * 1e6));
+            })
+        .onRetry(event -> metrics.retried())
+        .build();
+  }
+
+  private static boolean isThrottled(Throwable failure) {
+    return failure instanceof KmsUnavailableException answer && answer.isThrottled();
   }
 
   private static RetryPolicy<Object> retry(Limits limits, KmsMetrics metrics) {
@@ -229,6 +356,8 @@ public final class Resilience {
   /** Whether to try again. Not for a thread that was interrupted from outside: its task is over. */
   private static boolean isTransient(Throwable failure) {
     return failure instanceof TimeoutExceededException
-        || (failure instanceof KmsUnavailableException && !Thread.currentThread().isInterrupted());
+        || failure instanceof KmsUnavailableException
+            && !isThrottled(failure)
+            && !Thread.currentThread().isInterrupted();
   }
 }

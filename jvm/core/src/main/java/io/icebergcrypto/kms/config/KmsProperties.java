@@ -41,6 +41,9 @@ public final class KmsProperties {
   /** One hour. */
   public static final long CACHE_TTL_MS_DEFAULT = 3_600_000L;
 
+  /** How often this JVM asks a KMS at most, in calls a second; without it, as often as needed. */
+  public static final String MAX_CALLS_PER_SECOND = "encryption.kms.max-calls-per-second";
+
   /** How often a call that found the KMS unavailable is made, the first time included. */
   public static final String RETRY_MAX_ATTEMPTS = "encryption.kms.retry.max-attempts";
 
@@ -88,7 +91,13 @@ public final class KmsProperties {
 
   /** They change when and how often a KMS is asked, and nothing of which one, or as whom. */
   private static final List<String> OF_TIMES =
-      List.of("application-id", "cache.", "call-timeout-ms", "circuit-breaker.", "retry.");
+      List.of(
+          "application-id",
+          "cache.",
+          "call-timeout-ms",
+          "circuit-breaker.",
+          "max-calls-per-second",
+          "retry.");
 
   private KmsProperties() {}
 

@@ -49,12 +49,14 @@ record GcpErrors(GcpConfig config, String keyId) {
     String message = oneLine(JsonHttp.text(error, "message"));
     if (http == 429 || isServerError(http) && http != 501 || NOT_NOW.contains(status)) {
       return new KmsUnavailableException(
-          problem(
-              "is not available for key", String.format("HTTP %d %s %s", http, status, message)),
-          http == 429
-              ? "The project's quota of Cloud KMS requests is used up: ask for a larger one, or"
-                  + " keep keys in memory longer with encryption.kms.cache.ttl-ms."
-              : "See Google Cloud's status page; for an external key, its key manager.");
+              problem(
+                  "is not available for key",
+                  String.format("HTTP %d %s %s", http, status, message)),
+              http == 429
+                  ? "The project's quota of Cloud KMS requests is used up: ask for a larger one, or"
+                      + " keep keys in memory longer with encryption.kms.cache.ttl-ms."
+                  : "See Google Cloud's status page; for an external key, its key manager.")
+          .throttledIf(answer.isThrottled() || status.equals("RESOURCE_EXHAUSTED"));
     }
 
     return switch (status) {
@@ -187,7 +189,8 @@ record GcpErrors(GcpConfig config, String keyId) {
         int http = answer.getStatusCode();
         return http == 429 || http == 408 || isServerError(http)
             ? new KmsUnavailableException(
-                login + " answers HTTP " + http, "Try again; see Google Cloud's status page.")
+                    login + " answers HTTP " + http, "Try again; see Google Cloud's status page.")
+                .throttledIf(http == 429)
             : refused(source, "HTTP " + http + " " + oauth(answer.getContent()));
       }
 

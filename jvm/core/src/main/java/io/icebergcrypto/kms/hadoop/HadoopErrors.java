@@ -84,8 +84,9 @@ final class HadoopErrors {
 
     return http == 429 || http / 100 == 5
         ? new KmsUnavailableException(
-            String.format("%s failed (for key '%s') %s", config, keyId, told),
-            "Look at the KMS's log, and at the load balancer before it.")
+                String.format("%s failed (for key '%s') %s", config, keyId, told),
+                "Look at the KMS's log, and at the load balancer before it.")
+            .throttledIf(answer.isThrottled())
         : new IcebergCryptoException(
             String.format("%s did not %s with key '%s' %s", config, operation, keyId, told),
             "Look at the KMS's log for this request, and at the proxy before it.");

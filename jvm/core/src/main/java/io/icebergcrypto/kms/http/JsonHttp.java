@@ -76,6 +76,11 @@ public final class JsonHttp {
    * @param headers the first value of each, by lower-case name
    */
   public record Answer(int status, JsonObject body, Map<String, String> headers) {
+    /** Whether it says that requests come too often: 429, or 503 with the time to come again. */
+    public boolean isThrottled() {
+      return status == 429 || status == 503 && headers.containsKey("retry-after");
+    }
+
     /** The names of what came, for nothing of it may be shown. */
     @Override
     public String toString() {
@@ -232,7 +237,7 @@ public final class JsonHttp {
             kms, body.status(), LimitedBody.MOST_BYTES);
     String hint = "Check the address, and any proxy on the way there.";
     return body.status() == 429 || body.status() >= 500
-        ? new KmsUnavailableException(problem, hint)
+        ? new KmsUnavailableException(problem, hint).throttledIf(body.status() == 429)
         : new InvalidConfigurationException(problem, hint);
   }
 

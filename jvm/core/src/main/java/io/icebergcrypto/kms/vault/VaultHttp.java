@@ -281,7 +281,8 @@ final class VaultHttp {
   }
 
   private KmsUnavailableException unavailable(JsonHttp.Answer answer, String what, String hint) {
-    return new KmsUnavailableException(String.format("%s %s %s", config, what, told(answer)), hint);
+    return new KmsUnavailableException(String.format("%s %s %s", config, what, told(answer)), hint)
+        .throttledIf(answer.isThrottled());
   }
 
   /** The error for an answer that no Vault gives. */

@@ -391,7 +391,7 @@ class ResilienceTest {
   }
 
   private static Resilience.Limits limits(int failures, long delayMs) {
-    return new Resilience.Limits(1, 1, 1, 1000, 1000, failures, delayMs);
+    return new Resilience.Limits(0, 1, 1, 1, 1000, 1000, failures, delayMs);
   }
 
   @Test
