@@ -58,7 +58,7 @@ final class Breakers {
     }
   }
 
-  /** The KMS answered, be it with a refusal, or that it is asked too often. */
+  /** The KMS answered, be it with a refusal. */
   void answered(String keyId) {
     way.recordSuccess();
     CircuitBreaker<Object> key = of(keyId);
@@ -66,6 +66,12 @@ final class Breakers {
       key.recordSuccess();
       forget(keyId, key);
     }
+  }
+
+  /** The KMS answered that it is asked too often: that says nothing about the key. */
+  void throttled(String keyId) {
+    way.recordSuccess();
+    endTrial(of(keyId));
   }
 
   /** No answer came, or not one that can be used. */

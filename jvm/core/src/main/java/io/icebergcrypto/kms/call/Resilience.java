@@ -4,7 +4,6 @@ import dev.failsafe.Failsafe;
 import dev.failsafe.FailsafeException;
 import dev.failsafe.FailsafeExecutor;
 import dev.failsafe.Policy;
-import dev.failsafe.RateLimitExceededException;
 import dev.failsafe.RateLimiter;
 import dev.failsafe.RetryPolicy;
 import dev.failsafe.RetryPolicyBuilder;
@@ -25,6 +24,7 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 
 /**
@@ -48,18 +48,50 @@ public final class Resilience {
 
   private static final int UNLIMITED = 0;
 
+  /** A call has at least this part of the deadline for its answer, after it waited for its turn. */
+  private static final int LEAST_TIME = 3;
+
   /** Failsafe's own thread would have the first session for ever. */
   private static final ScheduledThreadPoolExecutor TIMER =
       DaemonThreads.timer("iceberg-crypto-kms-timer");
 
   /** What all clients of this JVM share that ask the same KMS, with the same limit. */
-  private static final ConcurrentMap<Pace, RateLimiter<Object>> PACES = new ConcurrentHashMap<>();
+  private static final ConcurrentMap<Pace, Turns> TURNS = new ConcurrentHashMap<>();
 
-  private record Pace(String kms, int callsPerSecond) {
-    RateLimiter<Object> limiter() {
-      long interval = Math.max(1, TimeUnit.SECONDS.toNanos(1) / callsPerSecond);
-      return RateLimiter.smoothBuilder(Duration.ofNanos(interval)).build();
+  private record Pace(String kms, int callsPerSecond) {}
+
+  /**
+   * Lets one call through after another, evenly. Only the first in line has a permit reserved, so
+   * that a call which is cancelled leaves no gap.
+   */
+  private static final class Turns {
+    private final ReentrantLock line = new ReentrantLock(true);
+    private final RateLimiter<Object> limiter;
+
+    Turns(Pace pace) {
+      long interval = Math.max(1, TimeUnit.SECONDS.toNanos(1) / pace.callsPerSecond());
+      this.limiter = RateLimiter.smoothBuilder(Duration.ofNanos(interval)).build();
     }
+
+    /** Waits for a turn; false at once, or later, when it does not come in time. */
+    boolean await(long nanos) throws InterruptedException {
+      long end = System.nanoTime() + nanos;
+      long toWait = line.getQueueLength() * limiter.getConfig().getMaxRate().toNanos();
+      if (toWait > nanos || !line.tryLock(nanos, TimeUnit.NANOSECONDS)) {
+        return false;
+      }
+
+      try {
+        return limiter.tryAcquirePermit(Duration.ofNanos(Math.max(0, end - System.nanoTime())));
+      } finally {
+        line.unlock();
+      }
+    }
+  }
+
+  /** A call whose turn comes too late. */
+  private static final class NoTurnException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
   }
 
   /** What a catalog's properties say about it; travels to executors. Times are in milliseconds. */
@@ -147,7 +179,7 @@ public final class Resilience {
     }
 
     Supplier<T> timely = timed == null ? attempt : () -> timed.get(attempt::get);
-    Attempts attempts = new Attempts(limits.deadlineMs(), limiter(kms));
+    Attempts attempts = new Attempts(limits, turns(kms));
     try {
       T answer = executor.get(() -> attempts.next(timely));
       answered(keyId);
@@ -161,8 +193,14 @@ public final class Resilience {
       throw isThrottled(last)
           ? throttled(kms, keyId, (KmsUnavailableException) last, e)
           : tooSlow(kms, keyId, attempts.told, e);
-    } catch (RateLimitExceededException e) {
-      untold(keyId);
+    } catch (NoTurnException e) {
+      RuntimeException last = attempts.failure();
+      if (last == null) {
+        untold(keyId);
+      } else {
+        unavailable(keyId, last);
+      }
+
       throw overLimit(kms, keyId, attempts.told);
     } catch (FailsafeException e) {
       untold(keyId); // interrupted while it waited for the next attempt, or the limit
@@ -183,23 +221,27 @@ public final class Resilience {
   private static final class Attempts {
     private final long start = System.nanoTime();
     private final long deadlineNanos;
-    private final RateLimiter<Object> limiter; // null: there is no limit
+    private final long callNanos; // what a call needs of it
+    private final Turns turns; // null: there is no limit
     private volatile RuntimeException failure;
     private volatile IcebergCryptoException told; // the last failure that no time limit made
 
-    Attempts(long deadlineMs, RateLimiter<Object> limiter) {
-      this.deadlineNanos = TimeUnit.MILLISECONDS.toNanos(deadlineMs);
-      this.limiter = limiter;
+    Attempts(Limits limits, Turns turns) {
+      this.deadlineNanos = TimeUnit.MILLISECONDS.toNanos(limits.deadlineMs());
+      this.callNanos =
+          Math.min(
+              TimeUnit.MILLISECONDS.toNanos(limits.callTimeoutMs()), deadlineNanos / LEAST_TIME);
+      this.turns = turns;
     }
 
     /**
      * Makes one, when the limit lets it through.
      *
-     * @throws RateLimitExceededException at once, when it would not before the deadline
+     * @throws NoTurnException when it would not in time for an answer before the deadline
      */
     <T> T next(Supplier<T> attempt) {
-      if (limiter != null) {
-        waitForLimit();
+      if (turns != null) {
+        waitForTurn();
       }
 
       try {
@@ -216,10 +258,12 @@ public final class Resilience {
       }
     }
 
-    private void waitForLimit() {
-      long left = Math.max(0, deadlineNanos - (System.nanoTime() - start));
+    private void waitForTurn() {
+      long left = deadlineNanos - (System.nanoTime() - start) - callNanos;
       try {
-        limiter.acquirePermit(Duration.ofNanos(left));
+        if (!turns.await(Math.max(0, left))) {
+          throw new NoTurnException();
+        }
       } catch (InterruptedException e) {
         Thread.currentThread().interrupt();
         throw new FailsafeException(e); // as of a wait for the next attempt
@@ -241,8 +285,8 @@ public final class Resilience {
   private void unavailable(String keyId, Throwable failure) {
     if (Thread.currentThread().isInterrupted()) {
       untold(keyId);
-    } else if (isThrottled(failure)) {
-      answered(keyId);
+    } else if (breakers != null && isThrottled(failure)) {
+      breakers.throttled(keyId);
     } else if (breakers != null) {
       breakers.failed(keyId, failure);
     }
@@ -254,24 +298,26 @@ public final class Resilience {
     }
   }
 
-  private RateLimiter<Object> limiter(String kms) {
+  private Turns turns(String kms) {
     return limits.maxCallsPerSecond() == UNLIMITED
         ? null
-        : PACES.computeIfAbsent(new Pace(kms, limits.maxCallsPerSecond()), Pace::limiter);
+        : TURNS.computeIfAbsent(new Pace(kms, limits.maxCallsPerSecond()), Turns::new);
   }
 
   private KmsUnavailableException overLimit(
       String kms, String keyId, IcebergCryptoException before) {
     return new KmsUnavailableException(
         String.format(
-            "%s was not called for key '%s': too many calls wait for %s=%d already%s",
+            "%s was not called %sfor key '%s': too many calls wait for %s=%d already%s",
             kms,
+            before == null ? "" : "again ",
             keyId,
             KmsProperties.MAX_CALLS_PER_SECOND,
             limits.maxCallsPerSecond(),
             earlier(before)),
         String.format(
-            "Its turn would have come after the %d ms of %s. Do less at once, or raise either.",
+            "Its turn would have come too late for the %d ms of %s. Do less at once, or raise"
+                + " either.",
             limits.deadlineMs(), KmsProperties.RETRY_TIMEOUT_MS));
   }
 

@@ -76,9 +76,9 @@ public final class JsonHttp {
    * @param headers the first value of each, by lower-case name
    */
   public record Answer(int status, JsonObject body, Map<String, String> headers) {
-    /** Whether it says that requests come too often: 429, or 503 with the time to come again. */
+    /** Whether it says that requests come too often (RFC 6585, section 4). */
     public boolean isThrottled() {
-      return status == 429 || status == 503 && headers.containsKey("retry-after");
+      return status == 429;
     }
 
     /** The names of what came, for nothing of it may be shown. */

@@ -9,15 +9,19 @@ import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.testing.PlainKms;
+import java.net.ConnectException;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -43,6 +47,8 @@ class ThrottlingTest {
   private static final AtomicInteger CALLS = new AtomicInteger();
   private static final AtomicInteger REFUSED = new AtomicInteger();
   private static volatile BooleanSupplier lets;
+  private static volatile RuntimeException failure; // of all calls; null: none
+  private static volatile long takesMs;
 
   /** How KMSs limit calls. */
   private enum Limit {
@@ -101,6 +107,11 @@ class ThrottlingTest {
     @Override
     public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
       CALLS.incrementAndGet();
+      if (failure != null) {
+        throw failure;
+      }
+
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(takesMs));
       if (lets.getAsBoolean()) {
         return ByteBuffer.wrap(new byte[16]);
       }
@@ -115,6 +126,8 @@ class ThrottlingTest {
     CALLS.set(0);
     REFUSED.set(0);
     lets = () -> true;
+    failure = null;
+    takesMs = 0;
   }
 
   private static CachingKmsClient client(Map<String, String> more) {
@@ -222,6 +235,69 @@ class ThrottlingTest {
     }
     assertThat(CALLS).hasValue(1);
     assertThat(unwrap(client, 0).remaining()).as("from the cache").isEqualTo(16);
+  }
+
+  @Test
+  void aCancelledCallLeavesItsTurnToTheNext() throws Exception {
+    CachingKmsClient client = client(Map.of(KmsProperties.MAX_CALLS_PER_SECOND, "4"));
+    unwrap(client, 0);
+    List<Thread> waiting =
+        IntStream.range(1, 9).mapToObj(key -> new Thread(() -> unwrap(client, key))).toList();
+    waiting.forEach(one -> one.setUncaughtExceptionHandler((thread, e) -> {}));
+    waiting.forEach(Thread::start);
+    Thread.sleep(50);
+    waiting.forEach(Thread::interrupt);
+    long start = System.nanoTime();
+    unwrap(client, 9);
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(1)); // 2 for eight
+  }
+
+  /** A call that waited has time for its answer, and whoever waits in vain is told of the limit. */
+  @Test
+  void aboveTheLimitCallsAreAnsweredAsFastAsItLets() throws Exception {
+    takesMs = 50;
+    Map<String, String> limits =
+        Map.of(
+            KmsProperties.MAX_CALLS_PER_SECOND, "20",
+            KmsProperties.RETRY_TIMEOUT_MS, "900",
+            KmsProperties.BREAKER_FAILURES, "1");
+    CachingKmsClient client = client(limits);
+    for (int wave = 0; wave < 2; wave++) {
+      int first = 40 * wave;
+      List<FutureTask<ByteBuffer>> calls =
+          IntStream.range(first, first + 40)
+              .mapToObj(key -> new FutureTask<>(() -> unwrap(client, key)))
+              .toList();
+      calls.forEach(call -> new Thread(call).start());
+      int answered = 0;
+      for (FutureTask<ByteBuffer> call : calls) {
+        try {
+          answered += call.get().remaining() / 16;
+        } catch (ExecutionException e) {
+          assertThat(e).hasMessageContaining("too many calls wait for encryption.kms.max-calls");
+        }
+      }
+
+      assertThat(answered).isBetween(5, 20);
+    }
+
+    assertThat(client.snapshot()).containsEntry("circuit", "closed");
+    assertThat(client.snapshot()).containsEntry("keys_left_alone", 0);
+  }
+
+  @Test
+  void aLimitDoesNotHideThatTheKmsIsGone() {
+    failure = new KmsUnavailableException("gone", "Start it.", new ConnectException());
+    CachingKmsClient client =
+        client(
+            Map.of(
+                KmsProperties.MAX_CALLS_PER_SECOND, "3",
+                KmsProperties.RETRY_TIMEOUT_MS, "300",
+                KmsProperties.BREAKER_FAILURES, "1"));
+    assertThatThrownBy(() -> unwrap(client, 0))
+        .hasMessageContaining("was not called again for key 'k'")
+        .hasMessageContaining("an earlier attempt failed: gone");
+    assertThat(client.snapshot()).containsEntry("circuit", "open");
   }
 
   @Test
