@@ -280,14 +280,15 @@ def test_approle_logs_in_again_when_its_token_is_gone(at: VaultWorld) -> None:
     assert at.proxy.requests == [unwrap, LOGIN, unwrap]
 
 
+@pytest.mark.nightly
 def test_approle_token_is_renewed_up_to_its_maximum_and_then_replaced(at: VaultWorld) -> None:
-    client = at.approle(token_ttl="3s", token_max_ttl="5s")
+    client = at.approle(token_ttl="3s", token_max_ttl="8s")
     blob = client.wrap(DEK, at.key)
     time.sleep(3)
     assert client.unwrap(blob, at.key) == DEK
     assert RENEWAL in at.proxy.requests
     assert at.proxy.requests.count(LOGIN) == 1
-    time.sleep(2.5)
+    time.sleep(5.5)
     assert client.unwrap(blob, at.key) == DEK
     assert at.proxy.requests.count(LOGIN) == 2
 
