@@ -52,9 +52,11 @@ class OpenedTable(Table):
     """A table that `open_table` opened.
 
     Attributes:
+        io: the `FileIO` of its files.
         loaded: its metadata as it was loaded and checked.
     """
 
+    io: Any
     loaded: Loaded
 
     def __init__(
