@@ -212,13 +212,21 @@ class Rest(Committer):
     ) -> Callable[[], OpenedTable]:
         """See `Committer`. The server knows nothing of KEKs, so the table's are looked at before and after."""
         loaded, keys, made = table.loaded, table.keys, _snapshots_of(changes)
-        now = table.again()
+        try:
+            now = table.again()
+        except (IcebergCryptoError, *_REFUSALS):
+            raise
+        except Exception as error:
+            raise IcebergCryptoError(
+                f"Table {loaded.table}: its REST server could not be asked for it before the commit: {error}",
+                "Nothing was committed. Make the change again once the server answers.",
+            ) from error
         had = {one["key-id"] for one in loaded.document.get("encryption-keys") or []}
         keks = [keys.entries[keys.entries[one.key_id or ""].by or ""] for one in made]
         if now.loaded.key_id != loaded.key_id or any(
             one.key_id in had and now.keys.entries.get(one.key_id) != one for one in keks
         ):
-            raise CommitFailedException("its keys are others")
+            raise CommitFailedException(f"{changed(loaded.table)}: its keys are others")
 
         def finish() -> OpenedTable:
             location, document = self.post(loaded.table, table, changes, requirements)
@@ -504,6 +512,8 @@ def not_kept(
     keys = {one["key-id"]: one for one in document.get("encryption-keys") or []}
     by_id = {one["snapshot-id"]: one.get("key-id") for one in document.get("snapshots") or []}
     master_key = document["properties"].get(KEY_ID)
+    if master_key is None:
+        return None  # other checks say more
     for one in made:
         entry = keys.get(one.key_id)
         if entry is None or by_id.get(one.snapshot_id, one.key_id) != one.key_id:

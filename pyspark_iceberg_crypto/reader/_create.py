@@ -11,6 +11,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 from pyiceberg.io import FileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import AssertCreate
 
@@ -83,6 +84,14 @@ def _checked(table: str, new: New, tables: Tables) -> CachedKms:
             f"Table {table} is to be encrypted, and no KMS was given to create_table",
             "create_table(..., kms=...), or the property encryption.kms-type; docs/python.md has examples.",
         )
+    for name in new.schema.column_names if isinstance(new.schema, Schema) else ():
+        field = new.schema.find_field(name)
+        if field.initial_default is not None or field.write_default is not None:
+            raise ConfigurationError(
+                f"Table {table} is to be created with a default of column {name}, which PyIceberg would drop",
+                "Create it without, and then give the column its default: update_schema().set_default_value(...). "
+                "Nothing was written.",
+            )
     for name in ("format-version", _checks.KEY_ID):
         allowed = {"format-version": "3", _checks.KEY_ID: new.key_id}[name]
         if new.table_properties.get(name, allowed) != allowed:

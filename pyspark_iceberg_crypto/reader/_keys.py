@@ -95,6 +95,7 @@ class TableKeys:
                 f"Table {table}: its metadata is refused: encryption-keys is not a list of keys",
                 "Restore the metadata file from a backup or an object version.",
             ) from error
+        # it is replaced, never changed: other threads go through it
         self.entries = {one.key_id: one for one in entries}
         self._lock = threading.Lock()
 
@@ -199,7 +200,7 @@ class TableKeys:
                 return newest
             # a client whose clock was fast may have made the newest one
             made = self._made(master_key, length, max(now, newest.made_at + 1 if newest else 0))
-            self.entries[made.key_id] = made
+            self.entries = {**self.entries, made.key_id: made}
             return made
 
     def sealed(self, kek: EncryptedKey, key_metadata: KeyMetadata) -> str:
@@ -211,7 +212,8 @@ class TableKeys:
         key_id = _random_id()
         sealed = seal(self.kek(kek), kek, key_metadata)
         with self._lock:
-            self.entries[key_id] = EncryptedKey(key_id, sealed, kek.key_id, {})
+            made = EncryptedKey(key_id, sealed, kek.key_id, {})
+            self.entries = {**self.entries, key_id: made}
         return key_id
 
     def _made(self, master_key: str, length: int, made_at: int) -> EncryptedKey:

@@ -359,7 +359,13 @@ class TaskPlanner(ManifestGroupPlanner):
     """A planner that keeps all delete files: minima and maxima may be of columns by which one does not delete."""
 
     def residual(self, file: DataFile) -> BooleanExpression:
-        """Return the rest of the filter for the rows of a file."""
+        """Return the rest of the filter for the rows of a file; all of it in a partition of null.
+
+        PyIceberg takes null for a value there, which != and others match.
+        """
+        values = file.partition or ()
+        if any(values[i] is None for i in range(len(values))):
+            return self.row_filter
         return self._build_residual_evaluator(file.spec_id)(file).residual_for(file.partition)
 
     def _build_metrics_evaluator(self) -> Callable[[DataFile], bool]:
@@ -444,18 +450,27 @@ def swap_pointer(catalog: Any, identifier: tuple[str, ...], old: str, new: str) 
         )
         .values(metadata_location=new, previous_metadata_location=old)
     )
-    sent = False
+    sent = executed = False
     try:
         with catalog.engine.connect() as connection:
+            sent = True
             if connection.execute(swap).rowcount != 1:
                 return False
-            sent = True
+            executed = True
             connection.commit()
     except Exception as error:
-        if sent:
+        # a driver may commit by itself, and the error come after that
+        if executed or (sent and not _points_to(catalog, identifier, old)):
             raise CommitStateUnknownException(str(error)) from error
         raise
     return True
+
+
+def _points_to(catalog: Any, identifier: tuple[str, ...], location: str) -> bool:
+    try:
+        return pointer(catalog, identifier).location == location
+    except Exception:  # noqa: BLE001 (the error that led here counts)
+        return False
 
 
 def staged(catalog: Any, *given: Any, **properties: Any) -> tuple[Table, list[dict[str, Any]]]:

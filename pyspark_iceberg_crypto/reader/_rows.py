@@ -13,7 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as _compute
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.expressions.visitors import bind, translate_column_names
+from pyiceberg.expressions.visitors import bind, extract_field_ids, translate_column_names
 from pyiceberg.io import InputFile
 from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema
 from pyiceberg.manifest import DataFileContent, FileFormat
@@ -21,7 +21,7 @@ from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
-from pyiceberg.types import StructType
+from pyiceberg.types import DoubleType, FloatType, StructType
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 from pyspark_iceberg_crypto.errors import NotSupportedError
@@ -151,16 +151,17 @@ class Rows(TaskReader):
                 metadata.specs().get(file.spec_id),
                 schema.field_ids,
             )
-            condition = self._condition(schema, missing)
+            condition, by_files = self._condition(schema, missing)
             ids = self.projected_ids.union(*(one.ids for one in equality))
             read = prune_columns(schema, ids, select_full_types=False)
             columns = [column.name for column in read.columns]
             at = 0
-            for batch in stored.batches(columns, None if positions else condition):
+            for batch in stored.batches(columns, None if positions else by_files):
                 at += len(batch)
                 if positions:
-                    kept = _pyiceberg.combine_positions(positions, at - len(batch), at)
-                    batch = _filtered(batch.take(kept), condition)
+                    batch = batch.take(_pyiceberg.combine_positions(positions, at - len(batch), at))
+                if positions or by_files is None:
+                    batch = _filtered(batch, condition)
                 for one in equality:
                     batch = one.without(batch, read, file)
                 if len(batch):
@@ -197,9 +198,10 @@ class Rows(TaskReader):
             format_version=self.table_metadata.format_version,
         )
 
-    def _condition(self, schema: Schema, missing: Mapping[int, Any]) -> Any:
+    def _condition(self, schema: Schema, missing: Mapping[int, Any]) -> tuple[Any, Any]:
+        """Return which rows are meant, and what of that Arrow may ask of files: it leaves out their NaN by minima."""
         if isinstance(self.row_filter, AlwaysTrue):
-            return None
+            return None, None
         translated = translate_column_names(
             self.row_filter,
             schema,
@@ -207,7 +209,10 @@ class Rows(TaskReader):
             projected_field_values=dict(missing),
         )
         bound = bind(schema, translated, case_sensitive=self.case_sensitive)
-        return expression_to_pyarrow(bound, schema)
+        condition = expression_to_pyarrow(bound, schema)
+        kinds = [schema.find_type(one) for one in extract_field_ids(bound)]
+        has_nan = any(isinstance(one, FloatType | DoubleType) for one in kinds)
+        return condition, None if has_nan else condition
 
 
 class _Deletes:

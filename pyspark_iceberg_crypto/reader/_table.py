@@ -52,9 +52,11 @@ class OpenedTable(Table):
     """A table that `open_table` opened.
 
     Attributes:
+        io: the `FileIO` of its files.
         loaded: its metadata as it was loaded and checked.
     """
 
+    io: Any
     loaded: Loaded
 
     def __init__(
@@ -88,13 +90,15 @@ class OpenedTable(Table):
         return self
 
     def _become(self, fresh: OpenedTable) -> None:
-        # the keys first: a scan in another thread may have the older metadata with them, and not the other way round
-        self.io, self.config, self.loaded = fresh.io, fresh.config, fresh.loaded
-        self.metadata, self.metadata_location = fresh.metadata, fresh.metadata_location
+        # at once, for other threads; a scan may have older metadata with the keys, and not the other way round
+        names = ("io", "config", "loaded", "metadata", "metadata_location")
+        vars(self).update({name: getattr(fresh, name) for name in names})
 
     def _again(self) -> OpenedTable:
         """Load it again, and refuse what is not the same kind of table any more."""
-        fresh = self._tables.load()
+        return self._of_same_kind(self._tables.load())
+
+    def _of_same_kind(self, fresh: OpenedTable) -> OpenedTable:
         if type(fresh) is not type(self):
             raise self._is_another()
         return fresh
@@ -161,9 +165,8 @@ class EncryptedTable(OpenedTable):
 
     def loaded_again(self, at: Pointer, stored: bytes | None) -> OpenedTable:
         """Make the table of other metadata, after the same checks, without reading it."""
-        return self._tables.made(
-            Found(at, self.loaded.table, stored), (self.stored, dict(self.config))
-        )
+        found = Found(at, self.loaded.table, stored)
+        return self._of_same_kind(self._tables.made(found, (self.stored, dict(self.config))))
 
     def as_it_is(self) -> EncryptedTable:
         """Return a table of the same metadata and keys, which stay what they are when this one is loaded again."""

@@ -27,12 +27,14 @@ from pyiceberg.expressions import (
     AlwaysTrue,
     And,
     BooleanExpression,
+    BoundNotEqualTo,
+    BoundNotNaN,
     NotEqualTo,
     NotNaN,
     NotNull,
     Or,
 )
-from pyiceberg.expressions.visitors import bind, rewrite_not
+from pyiceberg.expressions.visitors import bind, extract_field_ids, rewrite_not
 from pyiceberg.io import OutputFile
 from pyiceberg.io.pyarrow import expression_to_pyarrow, pyarrow_to_schema, schema_to_pyarrow
 from pyiceberg.manifest import DataFileContent, FileFormat
@@ -142,7 +144,7 @@ def check_properties(table: str, properties: Mapping[str, str], settings: Settin
             raise _not_written(table, f"it has {name}={value}")
     for name in _NUMBERS:
         value = properties.get(name, "0")
-        if not re.fullmatch("[0-9]{1,9}", value):
+        if not re.fullmatch("-?[0-9]{1,9}", value):
             raise ConfigurationError(
                 f"Table {table}: {name}='{value}' is not a number", "Give one. Nothing was written."
             )
@@ -241,9 +243,8 @@ class EncryptedTransaction(Transaction):
         branch: str | None = MAIN_BRANCH,
     ) -> None:
         """Append rows; see `pyiceberg.table.Transaction.append`."""
-        df = self._checked(df)
         with self._all_or_nothing():
-            self._append(df, snapshot_properties, branch)
+            self._append(self._checked(df), snapshot_properties, branch)
 
     def _append(
         self,
@@ -264,8 +265,8 @@ class EncryptedTransaction(Transaction):
         branch: str | None = MAIN_BRANCH,
     ) -> None:
         """Delete rows and append others; see `pyiceberg.table.Transaction.overwrite`."""
-        df = self._checked(df)
         with self._all_or_nothing():
+            df = self._checked(df)
             if overwrite_filter != AlwaysFalse():
                 self._delete(
                     overwrite_filter,
@@ -308,12 +309,17 @@ class EncryptedTransaction(Transaction):
             )
         if isinstance(delete_filter, str):
             delete_filter = _pyiceberg.parse_row_filter(delete_filter)
-        planned = _not_of_nulls(rewrite_not(delete_filter))
+        schema = self.table_metadata.schema()
+        planned = _not_of_nulls(rewrite_not(delete_filter), schema, case_sensitive)
+        columns = {one.field_id for one in schema.fields}
+        is_nested = not extract_field_ids(bind(schema, planned, case_sensitive)) <= columns
+        if is_nested:  # PyIceberg does not know of whole files there
+            planned = AlwaysFalse()
         update = self.update_snapshot(snapshot_properties, branch)
         with update.delete() as whole:
             whole._isolation_operation = isolation
             whole.delete_by_predicate(planned, case_sensitive)
-        if whole.rewrites_needed:
+        if is_nested or whole.rewrites_needed:
             commit_uuid = uuid.uuid4()
             replaced = self._without(delete_filter, case_sensitive, branch, commit_uuid)
             if replaced:
@@ -384,8 +390,9 @@ class EncryptedTransaction(Transaction):
                 self._table._become(self._of)
                 return _commit.not_kept(table, made, self._table.loaded.document)
         self._remove(written)
-        if isinstance(error, CommitFailedException):
-            return CommitFailedException(f"{_commit.changed(table)}: {error}")
+        told = _commit.changed(table)
+        if isinstance(error, CommitFailedException) and not str(error).startswith(told):
+            return CommitFailedException(f"{told}: {error}")
         return error
 
     def _check_others(self) -> None:
@@ -406,8 +413,8 @@ class EncryptedTransaction(Transaction):
             self.commit_transaction()
         elif self._ended is None:
             self._ended = RuntimeError(
-                f"Table {self._table.loaded.table}: this transaction ended with an error, and nothing of it was "
-                "committed. Begin another one"
+                f"Table {self._table.loaded.table}: this transaction ended with an error, and what was staged in "
+                "it then was not committed. Begin another one"
             )
             written = self._taken()
             if isinstance(error, Exception):  # after an interrupt files may be written still
@@ -458,42 +465,58 @@ class EncryptedTransaction(Transaction):
         """
         if not isinstance(df, pa.Table | pa.RecordBatchReader):
             raise ValueError(f"Expected pa.Table or pa.RecordBatchReader, got: {df}")
-        is_read_once = isinstance(df, pa.RecordBatchReader)
-        if is_read_once and df in _READ:
-            raise ConfigurationError(
-                f"Table {self._table.loaded.table}: this pa.RecordBatchReader was given to another change, which took "
-                "rows out of it",
-                "Make another one of the same rows. Nothing was written.",
-            )
         metadata = self.table_metadata
         schema = metadata.schema()
+        if isinstance(df, pa.RecordBatchReader):
+            if df in _READ:
+                raise ConfigurationError(
+                    f"Table {self._table.loaded.table}: this pa.RecordBatchReader was given to another change, which "
+                    "took rows out of it",
+                    "Make another one of the same rows. Nothing was written.",
+                )
+            if not metadata.spec().is_unpartitioned():
+                raise NotImplementedError(
+                    "Rows of a partitioned table are given as a pa.Table, not as a pa.RecordBatchReader"
+                )
         filled = _with_defaults(df, self._lacking(df.schema, schema))
         _pyiceberg.check_compatible(schema, filled.schema, format_version=metadata.format_version)
-        if is_read_once:
-            _READ.add(df)
         return filled
 
     def _lacking(self, arrow: pa.Schema, schema: Schema) -> list[NestedField]:
-        """Return the columns with defaults that rows lack.
+        """Return the columns that rows lack, and that have defaults, or by which they are partitioned.
 
         Raises:
             ConfigurationError: one of them has a default that is not written here.
         """
-        fields = [schema.find_field(name) for name in schema.column_names]
-        fields = [one for one in fields if one.write_default is not None]
         try:
-            given = set(_schema_of(arrow, schema).field_ids) if fields else set()
+            given = set(_schema_of(arrow, schema).field_ids)
         except ValueError:  # PyIceberg's check says what is wrong
             return []
-        lacking = [one for one in fields if one.field_id not in given]
-        for field in lacking:
-            if field not in schema.fields or not isinstance(field.field_type, _FILLED):
-                raise ConfigurationError(
-                    f"Table {self._table.loaded.table}: column {schema.find_column_name(field.field_id)} is missing, "
-                    f"and its default, {field.write_default}, is not written in Python",
-                    "Add the column to the rows. Nothing was written.",
-                )
+        by = {one.source_id for one in self.table_metadata.spec().fields}
+        lacking = []
+        for column in schema.fields:
+            within = Schema(column)
+            if column.field_id not in given:
+                is_null = not column.required and not by.isdisjoint(within.field_ids)
+                if column.write_default is not None or is_null:
+                    lacking.append(column)
+                continue
+            for one in map(within.find_field, set(within.field_ids) - given):
+                if one.write_default is not None or one.field_id in by:
+                    raise self._not_filled(one)
+        for column in lacking:
+            if column.write_default is not None and not isinstance(column.field_type, _FILLED):
+                raise self._not_filled(column)
         return lacking
+
+    def _not_filled(self, field: NestedField) -> ConfigurationError:
+        name = self.table_metadata.schema().find_column_name(field.field_id)
+        default = "null" if field.write_default is None else field.write_default
+        return ConfigurationError(
+            f"Table {self._table.loaded.table}: column {name} is missing, and its default, {default}, is not written "
+            "in Python",
+            "Add the column to the rows. Nothing was written.",
+        )
 
     def _without(
         self, deleted: BooleanExpression, case_sensitive: bool, branch: str | None, commit_uuid: Any
@@ -538,10 +561,6 @@ class EncryptedTransaction(Transaction):
         parts: Iterable[tuple[Any, Iterable[list[pa.RecordBatch]]]]
         run: Any = _run
         if isinstance(df, pa.RecordBatchReader):
-            if not spec.is_unpartitioned():
-                raise NotImplementedError(
-                    "Rows of a partitioned table are given as a pa.Table, not as a pa.RecordBatchReader"
-                )
             run = map  # one file's rows in memory
             parts = [(None, _pyiceberg.bin_pack_record_batches(df, size))]
         elif not len(df):
@@ -591,22 +610,26 @@ for _name in _REFUSED:
     setattr(EncryptedTransaction, _name, _refused(_name))
 
 
-def _not_of_nulls(rewritten: BooleanExpression) -> BooleanExpression:
-    """Have != say that null is not meant, as scans have it: PyIceberg would drop a whole file with such rows."""
+def _not_of_nulls(
+    rewritten: BooleanExpression, schema: Schema, case_sensitive: bool
+) -> BooleanExpression:
+    """Have != say that null is not meant, as scans have it: PyIceberg would drop a whole file with such rows.
+
+    A value that the column's type does not have is not equal to anything, null included.
+    """
     match rewritten:
-        case And(left=left, right=right):
-            return And(_not_of_nulls(left), _not_of_nulls(right))
-        case Or(left=left, right=right):
-            return Or(_not_of_nulls(left), _not_of_nulls(right))
+        case And(left=left, right=right) | Or(left=left, right=right):
+            parts = (_not_of_nulls(one, schema, case_sensitive) for one in (left, right))
+            return type(rewritten)(*parts)
         case NotEqualTo() | NotNaN():
-            return And(NotNull(term=rewritten.term), rewritten)
+            bound = rewritten.bind(schema, case_sensitive)
+            if isinstance(bound, BoundNotEqualTo | BoundNotNaN):
+                return And(NotNull(term=rewritten.term), rewritten)
     return rewritten
 
 
 def _with_defaults(df: Any, fields: list[NestedField]) -> Any:
-    """Return rows with these columns, which have their defaults."""
-    if not fields:
-        return df
+    """Return rows with these columns, which have their defaults. A reader counts as read from its first row on."""
     more = schema_to_pyarrow(Schema(*fields))
     schema = pa.schema([*df.schema, *more], metadata=df.schema.metadata)
 
@@ -618,7 +641,12 @@ def _with_defaults(df: Any, fields: list[NestedField]) -> Any:
 
     if isinstance(df, pa.Table):
         return filled(df)
-    return pa.RecordBatchReader.from_batches(schema, map(filled, df))
+
+    def taken() -> Iterator[pa.RecordBatch]:
+        _READ.add(df)
+        yield from map(filled, df)
+
+    return pa.RecordBatchReader.from_batches(schema, taken())
 
 
 def _run(write: Callable[[WriteTask], DataFile], tasks: Iterable[WriteTask]) -> list[DataFile]:
@@ -795,7 +823,7 @@ class EncryptedUpdate(UpdateSnapshot):
         return made
 
     def _made(self, kind: Any, operation: Operation, **more: Any) -> Any:
-        return kind(
+        made = kind(
             operation=operation,
             transaction=self._transaction,
             io=self._io,
@@ -803,6 +831,8 @@ class EncryptedUpdate(UpdateSnapshot):
             snapshot_properties=self._snapshot_properties,
             **more,
         )
+        made._compression = made._compression.lower()
+        return made
 
 
 class _Encrypted(SnapshotProducer[Any]):
@@ -849,7 +879,10 @@ class _Encrypted(SnapshotProducer[Any]):
         branch = self._target_branch
         before = metadata.refs[branch].snapshot_id if branch in metadata.refs else None
         if branch is not None and before != self._parent_snapshot_id:
-            raise CommitFailedException(_commit.changed(files.table))
+            raise CommitFailedException(
+                f"Table {files.table}: another change was staged in this transaction since this one began, which would "
+                "undo it. This one was not staged: make it again"
+            )
         manifests = self._manifests()
         name = f"snap-{self._snapshot_id}-0-{self.commit_uuid}.avro"
         path = table.location_provider().new_metadata_location(name)

@@ -160,6 +160,7 @@ def test_names(golden: Golden, command: Command) -> None:
     assert (done.exit_code, "is of type nessie" in done.output) == (2, True)
 
 
+@pytest.mark.nightly
 def test_signed_reports(golden: Golden, command: Command, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     table = f"{golden.name}.db.t"

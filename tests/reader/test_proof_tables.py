@@ -136,7 +136,10 @@ CODES = {
 @pytest.mark.parametrize(
     ("form", "kind"),
     [
-        *(("hadoop", kind) for kind in ("data", "manifest list", "deletion vector")),
+        *(
+            pytest.param("hadoop", kind, marks=pytest.mark.nightly)
+            for kind in ("data", "manifest list", "deletion vector")
+        ),
         *(("jdbc", kind) for kind in ("data", "manifest")),
     ],
 )

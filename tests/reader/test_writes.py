@@ -33,7 +33,9 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationException,
 )
-from pyiceberg.io.pyarrow import PyArrowFile, schema_to_pyarrow
+from pyiceberg.expressions.parser import parse
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io.pyarrow import PyArrowFile, expression_to_pyarrow, schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -56,6 +58,7 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
+    StructType,
     TimestamptzType,
 )
 from sqlalchemy.engine import Connection, Engine
@@ -149,7 +152,13 @@ def document(table: Table) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("place", "length"), [("sql", 16), ("sql", 24), ("hadoop", 32)], indirect=["place"]
+    ("place", "length"),
+    [
+        pytest.param("sql", 16, marks=pytest.mark.nightly),
+        ("sql", 24),
+        pytest.param("hadoop", 32, marks=pytest.mark.nightly),
+    ],
+    indirect=["place"],
 )
 def test_rows_that_are_written_are_read_and_no_byte_is_plaintext(place: Place, length: int) -> None:
     told = {"encryption.data-key-length": str(length)}
@@ -279,7 +288,12 @@ def test_metadata_is_compressed_and_named_as_the_table_has_it(place: Place) -> N
 
 
 def test_a_batch_reader_and_merged_manifests(one: Place) -> None:
-    told = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"}
+    told = {
+        "commit.manifest-merge.enabled": "true",
+        "commit.manifest.min-count-to-merge": "2",
+        "write.avro.compression-codec": "GZIP",
+        "write.metadata.previous-versions-max": "-1",
+    }
     table = one.create(table_properties=told)
     for number in range(3):
         table.append(rows(number).to_reader())
@@ -332,6 +346,9 @@ def test_a_kek_that_is_too_old_is_replaced(one: Place, monkeypatch: pytest.Monke
     assert len(keks) == 2
     assert document(table)["properties"]["encryption.metadata-mac"].endswith(keks[1]["key-id"])
     assert ids(one.open()) == [1, 2, 3]
+    others = iter(table.keys.entries.values())  # as another thread goes through them
+    table.keys.sealed(next(others), KeyMetadata(b"0" * 16, b"", None))
+    assert list(others)
     with pytest.raises(errors.ConfigurationError, match="max-age-days is '0'"):
         one.open(properties={"encryption.kek.max-age-days": "0"})
 
@@ -387,15 +404,38 @@ def test_a_transaction_is_used_again_and_not_changed_by_a_refresh(place: Place) 
         assert transaction.commit_transaction() is table
     older = transaction.update_snapshot().fast_append()
     transaction.append(rows(2))
-    with pytest.raises(CommitFailedException, match="changed since this change began"):
+    with pytest.raises(CommitFailedException, match="another change was staged in this"):
         older.commit()  # it would not have what was staged since
     transaction.commit_transaction()
     assert ids(table) == ids(place.open()) == [1, 2]
     assert len(table.snapshots()) == 2
 
 
+def test_a_transaction_begins_with_one_state(one: Place) -> None:
+    class Slow:
+        def __getattr__(self, name: str) -> Any:
+            began.append(table.as_it_is())
+            return getattr(fresh, name)
+
+    began: list[Any] = []
+    table: Any = one.create()
+    fresh = one.open()
+    fresh.append(rows(1))
+    table._become(Slow())
+    for state in (*began, table):
+        assert len(state.loaded.document["snapshots"]) == len(state.metadata.snapshots)
+
+
 def test_a_reader_of_rows_is_read_once(one: Place) -> None:
+    unread = rows(4).to_reader()
+    options: dict[str, Any] = {"key_id": "k1", "kms": one.kms, "partition_spec": BY_NOTE}
+    with pytest.raises(NotImplementedError, match="given as a pa.Table"):
+        create_table(one.catalog, "db.p", SCHEMA, **options).append(unread)
     table = one.create()
+    with pytest.raises(RolledBackError), table.transaction() as ended:
+        raise RolledBackError
+    with pytest.raises(RuntimeError, match="ended with an error"):
+        ended.append(unread)
     one.open().append(rows(1))
     reader = rows(2, 3).to_reader()
     with pytest.raises(CommitFailedException, match=r"another pa\.RecordBatchReader"):
@@ -406,7 +446,8 @@ def test_a_reader_of_rows_is_read_once(one: Place) -> None:
             change(reader)
     assert files(one.folder) == before
     table.append(rows(2, 3).to_reader())
-    assert ids(one.open()) == [1, 2, 3]
+    table.append(unread)
+    assert ids(one.open()) == [1, 2, 3, 4]
 
 
 class RolledBackError(Exception):
@@ -415,26 +456,46 @@ class RolledBackError(Exception):
 
 def test_what_a_scan_shows_is_deleted(one: Place) -> None:
     """Of whole files and of parts of them, by metrics or by reading."""
-    types = [("id", pa.int64()), ("x", pa.int64()), ("y", pa.float64()), ("s", pa.string())]
-    schema = pa.schema(types)
+    inner = pa.struct([("a", pa.int64())])
+    types = [("id", pa.int64()), ("x", pa.int32()), ("y", pa.float64()), ("s", pa.string())]
+    schema = pa.schema([*types, ("n", inner)])
     table: Any = create_table(one.catalog, "db.t", schema, key_id="k1", kms=one.kms)
     for given in (
-        [(1, 6, 6.0, "b"), (2, 7, 7.0, "c"), (3, None, math.nan, None)],
-        [(4, 5, 5.0, "a"), (5, 6, 6.0, "b"), (6, None, None, None)],
-        [(7, None, None, None), (8, 5, math.nan, None)],
+        [(1, 6, 6.0, "b", 1), (2, 7, 6.0, "c", 2), (3, None, math.nan, None, None)],
+        [(4, 5, 5.0, "a", 1), (5, 6, 6.0, "b", 3), (6, None, None, None, 3)],
+        [(7, None, None, None, 1), (8, None, math.nan, None, 1)],
     ):
-        table.append(pa.table([*map(list, zip(*given, strict=True))], schema=schema))
+        *columns, last = map(list, zip(*given, strict=True))
+        columns.append([None if one is None else {"a": one} for one in last])
+        table.append(pa.table(columns, schema=schema))
     conditions = [
         *("x != 5", "not x = 5", "x not in (4, 5)", "x > 5", "x is not null", "x >= 6 or id = 3"),
-        *("y != 5", "not y < 5", "y is not nan", "x != 5 and id > 5", "s not like 'a%'"),
+        *("not y < 5", "y is not nan", "x != 5 and id > 5", "s not like 'a%'"),
+        *("y != 6", "y is nan", "not y > 5", "x != 3000000000", "n.a != 1"),
     ]
+    every = table.scan().to_arrow()
     for condition in conditions:
         shown = set(ids(table.scan(condition)))
+        bound = bind(table.schema(), parse(condition), case_sensitive=True)
+        meant = every.filter(expression_to_pyarrow(bound, table.schema()))
+        assert shown == set(meant["id"].to_pylist()), condition
         with suppress(RolledBackError), table.transaction() as transaction:
             transaction.delete(condition)
             left = transaction._scan().to_arrow()["id"].to_pylist()
             raise RolledBackError
         assert sorted(left) == [one for one in range(1, 9) if one not in shown], condition
+
+
+def test_rows_are_counted_in_a_partition_of_null(one: Place) -> None:
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "x"))
+    schema = Schema(ID, NestedField(2, "x", LongType(), required=False))
+    options: dict[str, Any] = {"key_id": "k1", "kms": one.kms}
+    table = create_table(one.catalog, "db.t", schema, partition_spec=spec, **options)
+    table.append(pa.table({"id": [1, 2], "x": [5, 6]}))
+    table.append(pa.table({"id": [3]}))  # by a column that it lacks
+    for condition, found in (("x != 5", [2]), ("x >= 6 or id = 3", [2, 3]), ("x is null", [3])):
+        assert ids(table.scan(condition)) == found
+        assert table.scan(condition).count() == len(found)
 
 
 def test_rows_of_nan_stay(one: Place) -> None:
@@ -552,18 +613,29 @@ def test_a_link_that_fails(
     assert ids(open_table(tmp_path, "db.t", kms=shared_client())) == [1] * made
 
 
-@pytest.mark.parametrize("method", ["connect", "execute"])
-def test_a_database_that_fails_before_the_commit(
-    one: Place, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
-    def fail(*_: Any, **__: Any) -> None:
+@pytest.mark.parametrize("at", ["connect", "execute", "commit"])
+def test_a_database_that_fails(one: Place, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    def fail(self: Any, *given: Any, **options: Any) -> Any:
+        if at != "connect" and not getattr(given[0], "is_update", False):
+            return execute(self, *given, **options)
+        if at == "commit":  # as a driver does that commits by itself
+            execute(self, *given, **options)
+            self.commit()
         raise OperationalError("UPDATE", {}, Exception("database is locked"))
 
     table = one.create()
     before = files(one.folder)
     transaction = table.transaction()
     transaction.append(rows(1))
-    monkeypatch.setattr({"connect": Engine, "execute": Connection}[method], method, fail)
+    execute = Connection.execute
+    name = "connect" if at == "connect" else "execute"
+    monkeypatch.setattr({"connect": Engine, "execute": Connection}[name], name, fail)
+    if at == "commit":
+        with unknown():
+            transaction.commit_transaction()
+        monkeypatch.undo()
+        assert ids(one.open()) == [1]
+        return
     words = "lake.db.t: the database of its catalog could not be changed: .*is locked"
     with pytest.raises(errors.IcebergCryptoError, match=words):
         transaction.commit_transaction()
@@ -619,7 +691,7 @@ def test_an_error_before_the_commit_leaves_no_file(place: Place) -> None:
         raise ValueError("mine")
     assert files(place.folder) == before
     for again in (transaction.commit_transaction, lambda: transaction.delete("id = 1")):
-        with pytest.raises(RuntimeError, match="nothing of it was committed"):
+        with pytest.raises(RuntimeError, match="what was staged in it then was not committed"):
             again()
     assert files(place.folder) == before
     assert ids(place.open()) == [1, 2]
@@ -714,9 +786,9 @@ def test_properties_that_are_not_honoured(
 
 def test_what_cannot_be_created(one: Place, tmp_path: Path) -> None:
     def refused(kind: type[Exception], words: str, **options: Any) -> None:
-        given = {"key_id": "k1", "kms": one.kms, **options}
+        given = {"key_id": "k1", "kms": one.kms, "schema": SCHEMA, **options}
         with pytest.raises(kind, match=words):
-            create_table(given.pop("catalog", one.catalog), "db.t", SCHEMA, **given)
+            create_table(given.pop("catalog", one.catalog), "db.t", **given)
 
     refused(errors.ConfigurationError, "key_id is empty", key_id=" ")
     refused(errors.ConfigurationError, "no KMS was given to create_table", kms=None)
@@ -724,6 +796,9 @@ def test_what_cannot_be_created(one: Place, tmp_path: Path) -> None:
     refused(errors.AccessDeniedError, "allows only other", properties=rules)
     refused(errors.ConfigurationError, "does not prove who", kms=OwnKms(authentic=False))
     refused(errors.NotSupportedError, "manager-impl=x", properties={"encryption.manager-impl": "x"})
+    inner = NestedField(2, "a", LongType(), required=False, initial_default=7, write_default=8)
+    schema = Schema(NestedField(1, "s", StructType(inner), required=False))
+    refused(errors.ConfigurationError, "default of column s.a", schema=schema)
     refused(errors.NotSupportedError, "not in a local file system", catalog="s3://b/w")
     refused(errors.ConfigurationError, "no location but its", catalog=str(tmp_path), location="/x")
     wrong = OwnKms()
@@ -764,7 +839,12 @@ def test_defaults_of_columns_that_rows_lack(tmp_path: Path) -> None:
     more = NestedField(3, "more", LongType(), required=True, write_default=5)
     word = NestedField(4, "word", StringType(), initial_default="old", write_default="new")
     none = NestedField(5, "none", LongType(), initial_default=5)
-    writer = Writer(tmp_path / "t", Schema(ID, NOTE, more, word, none), hadoop=True)
+    within = StructType(
+        NestedField(7, "a", LongType(), required=False, write_default=5),
+        NestedField(8, "b", LongType(), required=False),
+    )
+    struct = NestedField(6, "struct", within, required=False)
+    writer = Writer(tmp_path / "t", Schema(ID, NOTE, more, word, none, struct), hadoop=True)
     writer.write()
     table = open_table(tmp_path / "t", kms=writer.kms)
     table.append(rows(1))
@@ -772,7 +852,11 @@ def test_defaults_of_columns_that_rows_lack(tmp_path: Path) -> None:
     given = pa.field("more", pa.int64(), nullable=False)
     table.append(rows(3).append_column(given, pa.array([7], pa.int64())))
     told = open_table(tmp_path / "t", kms=writer.kms).scan().to_arrow().sort_by("id")
-    assert told.drop(["note"]).to_pylist() == [
+    assert told.column("struct").null_count == 3
+    lacks = rows(4).append_column("struct", pa.array([{"b": 1}]))
+    with pytest.raises(errors.ConfigurationError, match=r"column struct\.a is missing"):
+        table.append(lacks)
+    assert told.drop(["note", "struct"]).to_pylist() == [
         {"id": 1, "more": 5, "word": "new", "none": None},
         {"id": 2, "more": 5, "word": "new", "none": None},
         {"id": 3, "more": 7, "word": "new", "none": None},
@@ -938,13 +1022,27 @@ def test_rest_keys_that_change_before_the_commit(server: RestCatalogDouble, rest
     kek = told["encryption-keys"]
     for keys, key_id in (([other_kek(rest, "k1")], "k1"), ([*kek, other_kek(rest, "k2")], "k2")):
         told["encryption-keys"], told["properties"]["encryption.key-id"] = keys, key_id
-        with pytest.raises(CommitFailedException, match="its keys are others"):
+        words = r"^Table lake\.db\.t has been changed since .*: its keys are others$"
+        with pytest.raises(CommitFailedException, match=words):
             table.append(rows(1))
+        if key_id == "k2":
+            with (
+                pytest.raises(CommitFailedException, match="been changed"),
+                table.update_schema() as it,
+            ):
+                it.add_column("more", LongType())
     told["encryption-keys"], told["properties"]["encryption.key-id"] = kek, "k1"
     table = rest.open(properties={"encryption.allowed-key-ids": "k1"})
     told["encryption-keys"] = [*kek, other_kek(rest, "k2")]
     with pytest.raises(errors.AccessDeniedError, match="allows only k1"):
         table.append(rows(1))
+    told["encryption-keys"] = kek
+    transaction = table.transaction()
+    transaction.append(rows(1))
+    server.answer = lambda path: (503, {})  # type: ignore[method-assign]
+    words = "(?s)could not be asked for it before the commit: .*503.*Nothing was committed"
+    with pytest.raises(errors.IcebergCryptoError, match=words):
+        transaction.commit_transaction()
     assert files(rest.folder) == before
 
 
@@ -952,6 +1050,7 @@ def test_rest_keys_that_change_before_the_commit(server: RestCatalogDouble, rest
     ("keys", "key_id", "kind", "words"),
     [
         ("gone", "k1", errors.IcebergCryptoError, "was committed, and its KEK .* is not among"),
+        ("kept", None, CommitStateUnknownException, "was committed as snapshot .*key-id is gone"),
         ("kept", "k2", errors.IcebergCryptoError, "was committed, and its KEK .* keys of 'k2'"),
         ("more", "k1", CommitStateUnknownException, "was committed as snapshot .* allows only k1"),
     ],
@@ -960,13 +1059,15 @@ def test_rest_keys_that_change_during_the_commit(
     server: RestCatalogDouble,
     rest: Place,
     keys: str,
-    key_id: str,
+    key_id: str | None,
     kind: type[Exception],
     words: str,
 ) -> None:
     def first() -> None:
         _, told = server.tables["db.t"]
         told["properties"]["encryption.key-id"] = key_id
+        if key_id is None:
+            del told["properties"]["encryption.key-id"]
         kept = [] if keys == "gone" else told["encryption-keys"]
         told["encryption-keys"] = kept + [other_kek(rest, "k2")] * (keys == "more")
 
