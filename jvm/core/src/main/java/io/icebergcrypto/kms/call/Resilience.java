@@ -308,9 +308,8 @@ public final class Resilience {
       String kms, String keyId, IcebergCryptoException before) {
     return new KmsUnavailableException(
         String.format(
-            "%s was not called %sfor key '%s': too many calls wait for %s=%d already%s",
+            "%s was not called for key '%s': too many calls wait for %s=%d already%s",
             kms,
-            before == null ? "" : "again ",
             keyId,
             KmsProperties.MAX_CALLS_PER_SECOND,
             limits.maxCallsPerSecond(),
