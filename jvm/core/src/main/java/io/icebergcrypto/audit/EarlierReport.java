@@ -77,7 +77,7 @@ public final class EarlierReport {
     return recheck;
   }
 
-  /** Chooses these: the same ones as often as this verification begins anew. */
+  /** Chooses these: the same ones each time this verification begins again. */
   public long seed() {
     return seed;
   }
