@@ -213,7 +213,7 @@ def test_what_a_signed_report_vouches_for_is_not_read_again(lake: Lake, tmp_path
     assert not (tmp_path / "new").exists()
     with (
         lake.configured("mapreduce.output.basename", "_unlisted"),
-        pytest.raises(IcebergCryptoError, match="Results of 1 files were lost"),
+        pytest.raises(IcebergCryptoError, match="Results of 2 files were lost"),
     ):
         since(file)
     change(outcomes, outcomes.read_bytes() + b" ")

@@ -129,8 +129,7 @@ final class VerifyOperations {
     }
 
     CatalogContext context = home.get().context();
-    return EarlierReport.of(
-        document, keyId, recheck, context.allowedKeyIds(), context.kms());
+    return EarlierReport.of(document, keyId, recheck, context.allowedKeyIds(), context.kms());
   }
 
   private static Answer verify(Call call) {
@@ -214,12 +213,7 @@ final class VerifyOperations {
         TableVerifier.verify(call.spark(), table, options, call.progress())) {
       Problem whole =
           new Problem(
-              "table",
-              null,
-              result.ok() ? null : result.summary(),
-              hint(result),
-              false,
-              null);
+              "table", null, result.ok() ? null : result.summary(), hint(result), false, null);
       Map<String, Object> value = result.toMap();
       String report = withReport ? Json.of(value) : null;
       List<Map<String, Object>> rows = new ArrayList<>();
