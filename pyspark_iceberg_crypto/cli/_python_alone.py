@@ -194,10 +194,11 @@ def _progress(name: str) -> Iterator[Any]:
 
 def _refuse_what_needs_spark(options: dict[str, Any]) -> None:
     """Raise an error for options that would silently have no effect."""
-    defaults = {"sample": 1.0, "seed": 0, "except_tables": (), "resume": None, "since": None}
-    for name in ("folder", "strays", "sample", "seed", "except_tables", "resume", "since"):
-        if options[name] != defaults.get(name, False):
-            flag = "except" if name == "except_tables" else name
+    known = ("structure", "deep", "all_snapshots")
+    defaults = {"sample": 1.0, "recheck": 0.01}
+    for name, value in options.items():
+        if name not in known and value not in (defaults.get(name), None, False, ()):
+            flag = "except" if name == "except_tables" else name.replace("_", "-")
             raise _shared.CommandLineError(
                 f"--{flag} needs Spark", "leave it out, or --without-spark, and install PySpark"
             )

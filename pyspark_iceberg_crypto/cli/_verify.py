@@ -69,7 +69,9 @@ if _python_alone.HAS_SPARK:
     "lists it. Can be repeated.",
 )
 @click.option(
-    "--resume", metavar="FOLDER", help="Record results in this folder, and continue from them."
+    "--resume",
+    metavar="FOLDER",
+    help="Record results in this folder, and continue from them. With --since only for tables without a record.",
 )
 @click.option(
     "--since",
@@ -117,11 +119,11 @@ def verify(
       iceberg-crypto verify lake.db.t --deep
       iceberg-crypto verify lake.db --sign-with k --html a.html
       iceberg-crypto verify lake --except lake.web.zip_codes
-      iceberg-crypto verify lake.db.t --deep --since report.json --since-key-id audit
+      iceberg-crypto verify lake.db.t --since report.json --since-key-id audit
       iceberg-crypto verify --folder s3://bucket/orders
       iceberg-crypto verify lake.db.t --deep --without-spark
 
-    Exit codes: 0 all files are encrypted, 1 a problem was found, 2 it could not all be checked, 64 the command is
+    Exit codes: 0 no problem was found, 1 a problem was found, 2 it could not all be checked, 64 the command is
     wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     if without_spark:

@@ -120,8 +120,9 @@ class TableReport:
             hashes; sha256 of the index; oldest, when the oldest of the checks was made; files, how many data and
             delete files were right. None: none were recorded.
         since: of a report that rests on an earlier one, for resumed_files: key_id, signed_at and mac of that one's
-            signature; recheck, the share that was checked again; rechecked_files, how many files that were. None: it
-            rests on none.
+            signature; recheck, the share that was checked again; rechecked_files, how many files that were;
+            unsigned_files, how many of resumed_files that report had taken over from outcomes that nobody had signed.
+            None: it rests on none.
         folder: the folder that was checked without a catalog, and then ``table``, too; None: a table was checked.
         table_uuid: the table's UUID.
         location: the table's folder.

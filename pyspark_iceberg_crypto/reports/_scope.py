@@ -161,6 +161,12 @@ def _left_open(
             f"not read again. A change of {agreeing(number, 'it', 'them')} since then would not be detected; "
             f"{plural(again, 'other file')} of that report {agreeing(again, 'was', 'were')} checked again."
         )
+    if some := [one for one in reports if _unsigned(one)]:
+        number = sum(map(_unsigned, some))
+        yield (
+            f"For {number:,} of these files{of(some)}, the result was recorded in a folder before anyone signed it. "
+            "Anyone who could write there can have made them pass."
+        )
     if some := [one for one in reports if _resumed(one)]:
         number = sum(map(_resumed, some))
         where = listed([*dict.fromkeys(str(one.resume) for one in some)], 3)
@@ -185,6 +191,11 @@ def _left_open(
 def _resumed(report: TableReport) -> int:
     """How many files were not read again, because a run that nobody signed recorded them."""
     return report.resumed_files - _words.rests(report)
+
+
+def _unsigned(report: TableReport) -> int:
+    """How many files an earlier report vouches for that did not read them either, but took them over unsigned."""
+    return int(report.since["unsigned_files"]) if report.since else 0
 
 
 _SUMS = ("files", "bytes")

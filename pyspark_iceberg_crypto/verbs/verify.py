@@ -106,8 +106,8 @@ def verify_table(
             a new folder, or `since`.
         since: an earlier report that was made with resume and signed, or its JSON file. The data and delete files that
             it vouches for are not read again, but a share of them. The KMS of the table's catalog checks its
-            signature, and the outcomes in the folder are compared with what was signed. Default of resume: the folder
-            of that report.
+            signature, and the outcomes are compared with what was signed. New ones go to the same folder, so leave
+            resume out.
         since_key_id: the master key that must have signed it.
         recheck: the share of those files to check again, more than 0, up to 1. They are chosen at random each time.
         progress: whether to show progress on stderr; None: in a terminal and in a notebook.

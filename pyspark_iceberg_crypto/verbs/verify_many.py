@@ -45,8 +45,8 @@ def verify_catalog(
         seed: see there.
         strays: see there.
         resume: the URI of a folder; in it each table has a folder of its own.
-        since: see there; with the same resume as then. All files are checked of a table that is not in that report, or
-            is not ok there.
+        since: see there. All files are checked of a table that is not in that report, or is not ok there, and recorded
+            in resume, which such a table needs.
         since_key_id: see there.
         recheck: see there.
         except_tables: full names of tables that are not verified, because they should be plaintext. The report lists

@@ -141,6 +141,8 @@ def test_whole_catalogs(tables: dict[str, Golden], command: Command) -> None:
         ("--strays",),
         ("--resume", "/f"),
         ("--since", "report.json"),
+        ("--since-key-id", "k"),
+        ("--recheck", "0.5"),
         ("--folder",),
         ("--except", "lake.a.b"),
         ("--conf", "a=b"),

@@ -301,7 +301,7 @@ def test_a_report_that_rests_on_recorded_outcomes_says_so() -> None:
 
 def test_a_report_that_rests_on_an_earlier_one_does_not_say_that_all_was_read() -> None:
     signed = {"key_id": "<audit>", "signed_at": "2026-11-20T12:00:00Z", "mac": "cd" * 32}
-    since = {**signed, "recheck": 0.01, "rechecked_files": 1}
+    since = {**signed, "recheck": 0.01, "rechecked_files": 1, "unsigned_files": 1}
     record = {"folder": "r", "index": "_record-1.json", "sha256": "ab" * 32}
     record |= {"oldest": "2026-11-01T00:00:00Z", "files": 3}
     of = verify_json(resume="r", resumed_files=2, since=since, record=record)
@@ -326,6 +326,9 @@ def test_a_report_that_rests_on_an_earlier_one_does_not_say_that_all_was_read() 
     )
     assert "A change of them since then would not be detected; 1 other file of that report" in page
     assert "Anyone who can write there" not in page
+    assert (
+        "For 1 of these files, the result was recorded in a folder before anyone signed it" in page
+    )
     both = " ".join(str(several(of, GOOD)).split())
     assert "✓ No problem was found in 8 files in " in both
     assert "; 2 files of an earlier report were not read again; other snapshots" in both
@@ -539,7 +542,11 @@ def test_depth_is_not_said_of_files_that_were_not_read(depth: str) -> None:
         ({"sample": 0.5, "seed": 1}, "files that were not in the sample"),
         ({"resume": "r", "resumed_files": 1}, "files that an earlier run had recorded as correct"),
         (
-            {"resume": "r", "resumed_files": 1, "since": {"recheck": 1, "rechecked_files": 0}},
+            {
+                "resume": "r",
+                "resumed_files": 1,
+                "since": {"recheck": 1, "rechecked_files": 0, "unsigned_files": 0},
+            },
             "files that an earlier report vouches for",
         ),
         ({"strays": True}, "files that no metadata names (only their first bytes were read)"),

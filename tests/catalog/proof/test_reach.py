@@ -162,12 +162,26 @@ def test_what_a_signed_report_vouches_for_is_not_read_again(lake: Lake, tmp_path
             lake.spark, table, deep=True, since=report, since_key_id="k1", recheck=recheck
         )
 
-    written = {path: gzip.decompress(path.read_bytes()) for path in record.glob("outcomes/*/*.gz")}
-    ((outcomes, lines),) = [one for one in written.items() if old.name.encode() in one[1]]
+    [outcomes] = record.glob("records/*/*.gz")
+    lines = gzip.decompress(outcomes.read_bytes())
     planted = record / "outcomes" / "planted" / "part-0.json.gz"
     planted.parent.mkdir()
     planted.write_bytes(gzip.compress(lines.replace(old.name.encode(), new.name.encode())))
-    change(old, flipped(old.read_bytes()))
+
+    def go_to(snapshot: int) -> None:
+        lake.java().manageSnapshots().setCurrentSnapshot(snapshot).commit()
+        lake.sql(f"REFRESH TABLE {table}")
+
+    newest = lake.java().currentSnapshot()
+    go_to(newest.parentId())
+    july = verify_table(lake.spark, table, deep=True, resume=record.as_uri())
+    go_to(newest.snapshotId())
+    august = since(july.sign(lake.spark, lake.catalog, "k1"))
+    assert august.since and (july.resumed_files, august.since["unsigned_files"]) == (1, 1)
+    assert august.resumed_files == 1, "what July did not reach is read, though planted"
+
+    whole = old.read_bytes()
+    change(old, flipped(whole))
     second = since(file)
     assert second.ok and second.record and second.since
     assert (second.resumed_files, second.since["rechecked_files"], second.record["files"]) == (
@@ -175,15 +189,38 @@ def test_what_a_signed_report_vouches_for_is_not_read_again(lake: Lake, tmp_path
         0,
         2,
     )
+    assert not (record / "outcomes" / outcomes.parent.name).exists(), "it is in the record"
     assert "1 file was not read again: the report that master key 'k1'" in " ".join(
         str(second).split()
     )
-    third = since(second.sign(lake.spark, lake.catalog, "k1"), recheck=1.0)
+    signed = second.sign(lake.spark, lake.catalog, "k1")
+    third = since(signed, recheck=1.0)
     assert third.since and third.since["rechecked_files"] == 2
     assert problems(third) == {old.name: "tampered"}
+    for report in (file, signed):
+        assert problems(since(report)) == {old.name: "tampered"}, "it is not forgotten"
+    change(old, whole)
 
+    with pytest.raises(ConfigurationError, match="The record of .* is in .*record, not in"):
+        verify_table(
+            lake.spark,
+            table,
+            deep=True,
+            since=file,
+            since_key_id="k1",
+            resume=(tmp_path / "new").as_uri(),
+        )
+    assert not (tmp_path / "new").exists()
+    with (
+        lake.configured("mapreduce.output.basename", "_unlisted"),
+        pytest.raises(IcebergCryptoError, match="Results of 2 files were lost"),
+    ):
+        since(file)
     change(outcomes, outcomes.read_bytes() + b" ")
     with pytest.raises(ConfigurationError, match=rf"is not what was signed: .*{outcomes.name} was"):
+        since(file)
+    outcomes.unlink()
+    with pytest.raises(ConfigurationError, match=rf"{outcomes.name} is missing"):
         since(file)
     with pytest.raises(ConfigurationError, match="no signature"):
         since(second)

@@ -7,6 +7,7 @@ import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.metadata.CanonicalJson;
+import java.security.SecureRandom;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,6 +20,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 public final class EarlierReport {
   private final JsonObject document;
   private final double recheck;
+  private final long seed = new SecureRandom().nextLong();
 
   private EarlierReport(JsonObject document, double recheck) {
     this.document = document;
@@ -75,6 +77,11 @@ public final class EarlierReport {
     return recheck;
   }
 
+  /** Chooses these: the same ones each time this verification begins again. */
+  public long seed() {
+    return seed;
+  }
+
   /** What identifies it, and the share: for the report that rests on it. */
   public Map<String, Object> toMap() {
     JsonObject signature = document.getAsJsonObject("signature");
@@ -90,23 +97,29 @@ public final class EarlierReport {
   /**
    * The record of a table.
    *
+   * @param table its name; two of one UUID are told apart by it
    * @param depth what is checked of each file now
    * @return {@link Recorded#NONE} when the report is on several tables, and this one is not among
-   *     them or had a problem
+   *     them, had a problem or was not recorded
    * @throws InvalidConfigurationException when the report cannot vouch for the table's files
    */
   public Recorded recordOf(String table, String uuid, String depth) {
     JsonArray several = document.get("reports") instanceof JsonArray some ? some : null;
     List<JsonElement> all = several == null ? List.of(document) : several.asList();
-    JsonObject report =
+    List<JsonObject> same =
         all.stream()
             .map(JsonElement::getAsJsonObject)
             .filter(one -> text(one, "table_uuid").equals(uuid))
+            .toList();
+    JsonObject report =
+        same.stream()
+            .filter(one -> text(one, "table").equals(table))
             .findFirst()
+            .or(() -> same.stream().findFirst())
             .orElse(null);
     boolean isOk =
         report != null && report.get("ok") instanceof JsonPrimitive ok && ok.getAsBoolean();
-    if (!isOk && several != null) {
+    if (several != null && !(isOk && report.get("record") instanceof JsonObject)) {
       return Recorded.NONE;
     } else if (report == null) {
       throw refused(table, "it is on another table, " + text(document, "table"));
@@ -119,6 +132,39 @@ public final class EarlierReport {
     } else {
       return new Recorded(text(record, "folder"), text(record, "index"), text(record, "sha256"));
     }
+  }
+
+  /**
+   * Where the outcomes of a table are recorded: beside those that the report vouches for.
+   *
+   * @param signed what {@link #recordOf} says of the table
+   * @param given the folder that the caller names; null: none. It is for tables without a record.
+   * @throws InvalidConfigurationException when the report is on one table whose record is
+   *     elsewhere, or it has no record of this table and no folder is named
+   */
+  public String folderOf(String table, Recorded signed, String given) {
+    if (signed.equals(Recorded.NONE)) {
+      if (given == null) {
+        throw new InvalidConfigurationException(
+            "The earlier report has no record of " + table,
+            "Give a folder to resume, so that the next report can rest on this one.");
+      }
+
+      return given;
+    }
+
+    boolean isOfOne = !document.has("reports");
+    if (isOfOne && given != null && !folder(given).equals(folder(signed.folder()))) {
+      throw new InvalidConfigurationException(
+          String.format("The record of %s is in %s, not in %s", table, signed.folder(), given),
+          "Leave resume out: new results go where the record is.");
+    }
+
+    return signed.folder();
+  }
+
+  private static String folder(String location) {
+    return location.replaceFirst("/+$", "");
   }
 
   private static InvalidConfigurationException refused(String table, String why) {

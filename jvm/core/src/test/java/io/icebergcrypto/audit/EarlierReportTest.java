@@ -14,9 +14,8 @@ import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.TestKeystore;
 import java.nio.file.Path;
-import java.time.Instant;
-import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -29,7 +28,6 @@ class EarlierReportTest {
       "{'table':'lake.db.t','table_uuid':'u1','ok':true,'depth':'deep',"
           + "'record':{'folder':'s3://b/r','index':'_record-1.json','sha256':'abc'}}";
 
-  private static final Instant NOW = Instant.parse("2026-11-27T18:00:00Z");
   private static final AllowedKeyIds ANY = AllowedKeyIds.parse(null);
 
   @TempDir private static Path folder;
@@ -74,6 +72,13 @@ class EarlierReportTest {
     assertThat(several.recordOf("t", "u1", "deep")).isEqualTo(record);
     assertThat(several.recordOf("t", "u2", "deep")).isEqualTo(Recorded.NONE);
     assertThat(several.recordOf("new", "u3", "deep")).isEqualTo(Recorded.NONE);
+    String other = OF_TABLE.replace("db.t", "db.copy").replace("b/r", "b/copy");
+    String unrecorded = OF_TABLE.replace("'record'", "'other'").replace("u1", "u4");
+    EarlierReport copied =
+        checked(String.format("{'reports':[%s,%s,%s]}", OF_TABLE, other, unrecorded));
+    assertThat(copied.recordOf("lake.db.copy", "u1", "deep").folder()).isEqualTo("s3://b/copy");
+    assertThat(copied.recordOf("lake.db.t", "u1", "deep")).isEqualTo(record);
+    assertThat(copied.recordOf("renamed", "u4", "deep")).isEqualTo(Recorded.NONE);
     refused(() -> several.recordOf("t", "u1", "magic"), "its depth is deep, not magic");
   }
 
@@ -108,22 +113,33 @@ class EarlierReportTest {
 
   @Test
   void anIndexCountsForItsOwnFilesAsTheyWere() {
-    RecordIndex none = RecordIndex.of(null, Map.of());
-    RecordIndex first = none.with(NOW, Map.of("run/b", "2"));
-    RecordIndex index = first.with(NOW.plusSeconds(1), Map.of("run/a", "1"));
-    assertThat(index).isEqualTo(RecordIndex.of(NOW, Map.of("run/b", "2", "run/a", "1")));
+    RecordIndex index = RecordIndex.of(Map.of("run/b", "2", "run/a", "1"));
     String sha256 = RecordIndex.sha256(index.bytes());
     RecordIndex read = RecordIndex.read(index.bytes(), sha256, "s3://b/r");
     assertThat(read).isEqualTo(index);
-    Map<String, String> found = new HashMap<>(Map.of("run/a", "1", "run/b", "2", "later/c", "3"));
-    read.require(found, "s3://b/r");
-    found.put("run/b", "3");
-    isNotWhatWasSigned(() -> read.require(found, "s3://b/r"), "run/b was changed");
-    found.remove("run/b");
-    isNotWhatWasSigned(() -> read.require(found, "s3://b/r"), "run/b is missing");
-    assertThat(read.with(NOW.minusSeconds(1), Map.of()).oldest()).isEqualTo(NOW.minusSeconds(1));
-    byte[] forged = RecordIndex.of(NOW, Map.of("run/b", "3")).bytes();
+    read.require(Set.of("run/a", "run/b", "later/c"), "s3://b/r");
+    isNotWhatWasSigned(
+        () -> read.require(Set.of("run/a", "later/c"), "s3://b/r"), "run/b is missing");
+    byte[] forged = RecordIndex.of(Map.of("run/b", "3")).bytes();
     isNotWhatWasSigned(() -> RecordIndex.read(forged, sha256, "s3://b/r"), "its index was changed");
+  }
+
+  @Test
+  void resultsGoWhereTheRecordIs() {
+    Recorded record = new Recorded("s3://b/r", "_record-1.json", "abc");
+    EarlierReport one = checked(OF_TABLE);
+    assertThat(one.folderOf("t", record, null)).isEqualTo("s3://b/r");
+    assertThat(one.folderOf("t", record, "s3://b/r/")).isEqualTo("s3://b/r");
+    assertThatThrownBy(() -> one.folderOf("t", record, "s3://b/new"))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("The record of t is in s3://b/r, not in s3://b/new");
+    EarlierReport several = checked(String.format("{'reports':[%s]}", OF_TABLE));
+    assertThat(several.folderOf("t", record, "s3://b/all/t")).isEqualTo("s3://b/r");
+    assertThat(several.folderOf("new", Recorded.NONE, "s3://b/all/new"))
+        .isEqualTo("s3://b/all/new");
+    assertThatThrownBy(() -> several.folderOf("new", Recorded.NONE, null))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("has no record of new");
   }
 
   private static void isNotWhatWasSigned(ThrowingCallable call, String why) {

@@ -23,14 +23,19 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 
 /** Verification, and which tables there are. */
 final class VerifyOperations {
   private static final Problem NONE = new Problem(null, null, null, null, false, null);
+
+  /** How many of the files that an earlier report vouches for are checked again by default. */
+  private static final double RECHECK = 0.01;
 
   /** The parameters that {@link #options} reads. */
   private static final String OPTIONS =
@@ -112,18 +117,19 @@ final class VerifyOperations {
   private static EarlierReport sinceOrNull(Call call, Supplier<EncryptedCatalog> home) {
     String document = call.text("since");
     String keyId = call.text("since_key_id");
+    double recheck = call.share("recheck", RECHECK);
     if (document == null) {
-      if (keyId != null) {
+      if (keyId != null || recheck != RECHECK) {
         throw new InvalidConfigurationException(
-            "since_key_id is given without since", "Give the report that this key signed.");
+            (keyId == null ? "recheck" : "since_key_id") + " is given without since",
+            "Give the signed report on which this verification rests.");
       }
 
       return null;
     }
 
     CatalogContext context = home.get().context();
-    return EarlierReport.of(
-        document, keyId, call.share("recheck", 0.01), context.allowedKeyIds(), context.kms());
+    return EarlierReport.of(document, keyId, recheck, context.allowedKeyIds(), context.kms());
   }
 
   private static Answer verify(Call call) {
@@ -205,15 +211,9 @@ final class VerifyOperations {
       Call call, String table, VerifyOptions options, boolean withReport) {
     try (VerifyResult result =
         TableVerifier.verify(call.spark(), table, options, call.progress())) {
-      Finding left = result.plaintextLeft();
       Problem whole =
           new Problem(
-              "table",
-              null,
-              result.ok() ? null : result.summary(),
-              left == null ? null : left.problem() + ". " + left.hint(),
-              false,
-              null);
+              "table", null, result.ok() ? null : result.summary(), hint(result), false, null);
       Map<String, Object> value = result.toMap();
       String report = withReport ? Json.of(value) : null;
       List<Map<String, Object>> rows = new ArrayList<>();
@@ -246,6 +246,16 @@ final class VerifyOperations {
 
       return new Answer(value, rows);
     }
+  }
+
+  /** What is to be known of a table beside its problems. */
+  private static String hint(VerifyResult result) {
+    Finding left = result.plaintextLeft();
+    String hint =
+        Stream.of(left == null ? null : left.problem() + ". " + left.hint(), result.notRead())
+            .filter(Objects::nonNull)
+            .collect(Collectors.joining(" "));
+    return hint.isEmpty() ? null : hint;
   }
 
   private static Map<String, Object> unchecked(EachTable.Left left) {

@@ -20,7 +20,6 @@ import io.icebergcrypto.spark.verify.scan.RecordedFiles;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import io.icebergcrypto.spark.verify.scan.TableTree;
 import io.icebergcrypto.spark.verify.scan.Tally;
-import java.security.SecureRandom;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -114,7 +113,8 @@ public final class TableVerifier {
     String depth = options.depth().label();
     EarlierReport.Recorded signed =
         since == null ? null : since.recordOf(name, metadata.uuid(), depth);
-    String folder = options.resume() == null && signed != null ? signed.folder() : options.resume();
+    String folder =
+        since == null ? options.resume() : since.folderOf(name, signed, options.resume());
     return folder == null
         ? null
         : RecordedFiles.open(spark, folder, name, metadata, depth, FileRow.CHECKED, signed);
@@ -255,9 +255,6 @@ public final class TableVerifier {
 
     if (recorded != null) {
       notes.put("resume", recorded.folder());
-      Map<String, Object> record = recorded.seal();
-      record.put("files", notes.remove("recorded_files"));
-      notes.put("record", record);
     }
 
     subject.putAll(notes);
@@ -322,21 +319,25 @@ public final class TableVerifier {
     }
   }
 
-  /** Takes over what is recorded, but a share of it, checks the others, and records them. */
+  /**
+   * Takes over what is recorded, but a share of it and what was ever found wrong, checks the
+   * others, and records them.
+   */
   private void resume(Dataset<Row> files, Size all) {
     FileSet known = cache(FileSet.of(recorded.right().join(files.select(PATH), PATH, "left_semi")));
-    FileSet before = known;
+    Column again = RecordedFiles.SUSPECT;
     if (options.since() != null) {
-      Column again = share(new SecureRandom().nextLong()).lt(options.since().recheck());
-      before = FileSet.of(known.rows().where(functions.not(again)));
+      again = again.or(share(options.since().seed()).lt(options.since().recheck()));
     }
 
-    add(before);
+    FileSet before = FileSet.of(known.rows().where(functions.not(again)));
+    add(before.select(FileRow.CHECKED.fieldNames()));
     Size done = before.size();
     notes.put("resumed_files", done.files());
     if (options.since() != null) {
       Map<String, Object> since = options.since().toMap();
       since.put("rechecked_files", known.size().files() - done.files());
+      since.put("unsigned_files", before.rows().where(RecordedFiles.UNSIGNED).count());
       notes.put("since", since);
     }
 
@@ -345,9 +346,10 @@ public final class TableVerifier {
     Dataset<Row> left = files.join(before.rows().select(PATH), PATH, "left_anti");
     Dataset<Row> found = byJobs(divided(left, size), CheckTasks::files);
     FileSet now = cache(FileSet.of(recorded.add(found)));
-    add(now);
-    FileSet right = now.where(functions.col("problem").isNull(), row -> !FileRow.isWrong(row));
-    notes.put("recorded_files", done.files() + right.size().files());
+    Column required = functions.not(functions.col("older")); // the others may be gone by now
+    recorded.requireAll(left.where(required), now.rows());
+    add(now.select(FileRow.CHECKED.fieldNames()));
+    notes.put("record", recorded.seal(before.rows(), now.rows()));
   }
 
   private Dataset<Row> divided(Dataset<Row> files, Size size) {

@@ -54,19 +54,9 @@ public record VerifyOptions(
     allSnapshots = allSnapshots || strays;
   }
 
-  /**
-   * These options for one of many tables, whose outcomes are recorded in a folder of its own.
-   *
-   * @throws InvalidConfigurationException when it is not known where that is
-   */
+  /** These options for one of many tables, whose outcomes are recorded in a folder of its own. */
   public VerifyOptions forTable(String name) {
     if (resume == null) {
-      if (since != null) {
-        throw new InvalidConfigurationException(
-            "since is given without resume",
-            "For several tables, give the folder to resume that the earlier report had.");
-      }
-
       return this;
     }
 

@@ -98,6 +98,21 @@ public final class VerifyResult implements AutoCloseable {
     return plaintextLeft;
   }
 
+  /** How many files were taken over from recorded outcomes; null: none were. */
+  public String notRead() {
+    Object number = subject.get("resumed_files");
+    if (number == null || number.equals(0L)) {
+      return null;
+    }
+
+    return String.format(
+        "%s files were not read again: %s.",
+        number,
+        subject.containsKey("since")
+            ? "the earlier report vouches for them"
+            : "an earlier run recorded them as right");
+  }
+
   /** How many problems there are, and how many files could not be checked. */
   public String summary() {
     return String.format(
