@@ -32,6 +32,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
 import java.util.function.Consumer;
+import org.apache.iceberg.GenericStatisticsFile;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
@@ -220,6 +221,21 @@ public class MetadataAuthenticationTest extends LakeFixture {
     assertThat(takenByStock).isGreaterThan(60);
     replace(file, genuine);
     assertThat(TestLake.ids(reloaded())).containsExactly(1L, 2L);
+  }
+
+  /** Iceberg's builder has statistics files in a hash map, and reverses those in one bucket. */
+  @Test
+  void theOrderOfStatisticsFilesIsThatOfTheFile() throws IOException {
+    create("t");
+    Table table = lake.open(Map.of("encryption.statistics", "plaintext")).loadTable(T);
+    for (long snapshotId = 16; snapshotId <= 64; snapshotId += 16) {
+      table
+          .updateStatistics()
+          .setStatistics(new GenericStatisticsFile(snapshotId, "/s" + snapshotId, 9, 9, List.of()))
+          .commit();
+    }
+
+    assertThat(reloaded().statisticsFiles()).hasSize(4);
   }
 
   @Test
