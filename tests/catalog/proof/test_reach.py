@@ -149,6 +149,7 @@ def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
         verify_table(lake.spark, table, resume=f"{lake.folder}/t/record")
 
 
+@pytest.mark.nightly  # EarlierReportTest has signatures, indexes and records by day
 def test_what_a_signed_report_vouches_for_is_not_read_again(lake: Lake, tmp_path: Path) -> None:
     table = lake.insert(lake.create(), [1])
     record, file = tmp_path / "record", tmp_path / "report.json"
