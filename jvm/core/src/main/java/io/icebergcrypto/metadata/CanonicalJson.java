@@ -14,11 +14,7 @@ import java.io.IOException;
 import java.io.StringReader;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
-import java.nio.CharBuffer;
-import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.TableMetadata;
@@ -86,13 +82,13 @@ public final class CanonicalJson {
    *     is an error, not a question mark
    */
   public static byte[] bytes(TableMetadata metadata) {
-    CharBuffer text = CharBuffer.wrap(TableMetadataParser.toJson(metadata).toCharArray());
-    try {
-      ByteBuffer bytes = StandardCharsets.UTF_8.newEncoder().encode(text);
-      return Arrays.copyOfRange(bytes.array(), bytes.position(), bytes.limit());
-    } catch (CharacterCodingException e) {
-      throw new IllegalArgumentException("it has text that is not Unicode", e);
+    String text = TableMetadataParser.toJson(metadata);
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    if (!new String(bytes, StandardCharsets.UTF_8).equals(text)) {
+      throw new IllegalArgumentException("it has text that is not Unicode");
     }
+
+    return bytes;
   }
 
   /** The document with its names sorted as RFC 8785 sorts them, and numbers as they are. */
