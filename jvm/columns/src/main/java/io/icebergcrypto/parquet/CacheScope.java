@@ -1,11 +1,9 @@
 package io.icebergcrypto.parquet;
 
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.format.Sha256;
 import io.icebergcrypto.kms.KmsClients;
 import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
-import java.util.HexFormat;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Supplier;
@@ -48,11 +46,6 @@ final class CacheScope {
     settings.put(
         EncryptionProperties.ALLOWED_KEY_IDS,
         String.valueOf(properties.get(EncryptionProperties.ALLOWED_KEY_IDS)));
-    try {
-      byte[] text = settings.toString().getBytes(StandardCharsets.UTF_8);
-      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(text));
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException(e); // every Java has it
-    }
+    return Sha256.hex(settings.toString().getBytes(StandardCharsets.UTF_8));
   }
 }

@@ -2,10 +2,8 @@ package io.icebergcrypto.audit;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.format.Sha256;
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
-import java.security.MessageDigest;
-import java.util.HexFormat;
 import java.util.Map;
 import java.util.Set;
 import java.util.SortedMap;
@@ -34,7 +32,7 @@ public record RecordIndex(SortedMap<String, String> files) {
    * @throws InvalidConfigurationException when these are not the bytes that were signed
    */
   public static RecordIndex read(byte[] stored, String signedSha256, String folder) {
-    if (!sha256(stored).equals(signedSha256)) {
+    if (!Sha256.hex(stored).equals(signedSha256)) {
       throw changed(folder, "its index");
     }
 
@@ -76,14 +74,5 @@ public record RecordIndex(SortedMap<String, String> files) {
   /** What is stored. */
   public byte[] bytes() {
     return Json.of(files).getBytes(StandardCharsets.UTF_8);
-  }
-
-  /** The SHA-256 of some bytes, in hex. */
-  public static String sha256(byte[] bytes) {
-    try {
-      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("This JVM has no SHA-256", e);
-    }
   }
 }

@@ -317,12 +317,13 @@ public final class MetadataAuthenticator {
     MetadataMac mac = MetadataMac.make(json, place, key, kek.keyId());
     json = mac.putInto(json);
     TableMetadata signed = withMac(unsigned, mac.value());
-    if (!Arrays.equals(json, CanonicalJson.written(signed))) {
-      // Iceberg's builder may reverse statistics files whose snapshot ids hash alike
-      signed = CanonicalJson.read(json);
+    if (Arrays.equals(json, CanonicalJson.written(signed))) {
+      return signed;
     }
 
-    return Arrays.equals(json, CanonicalJson.written(signed)) ? signed : null;
+    // Iceberg's builder may reverse statistics files whose snapshot ids hash alike
+    TableMetadata read = CanonicalJson.read(json);
+    return Arrays.equals(json, CanonicalJson.written(read)) ? read : null;
   }
 
   /** The same metadata with another value of the MAC's property: no change, no later time. */

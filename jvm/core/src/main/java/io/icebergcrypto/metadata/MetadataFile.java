@@ -1,5 +1,6 @@
 package io.icebergcrypto.metadata;
 
+import io.icebergcrypto.format.Sha256;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -7,9 +8,6 @@ import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
-import java.security.MessageDigest;
-import java.util.HexFormat;
 import java.util.zip.GZIPInputStream;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
@@ -54,11 +52,7 @@ public final class MetadataFile {
 
   /** The SHA-256 of the file as it is stored, in hex, as sha256sum prints it. */
   public String sha256() {
-    try {
-      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("This JVM has no SHA-256", e);
-    }
+    return Sha256.hex(bytes);
   }
 
   /**

@@ -10,6 +10,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.EarlierReport.Recorded;
 import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.format.Sha256;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.testing.TestKeystore;
@@ -114,7 +115,7 @@ class EarlierReportTest {
   @Test
   void anIndexCountsForItsOwnFilesAsTheyWere() {
     RecordIndex index = RecordIndex.of(Map.of("run/b", "2", "run/a", "1"));
-    String sha256 = RecordIndex.sha256(index.bytes());
+    String sha256 = Sha256.hex(index.bytes());
     RecordIndex read = RecordIndex.read(index.bytes(), sha256, "s3://b/r");
     assertThat(read).isEqualTo(index);
     read.require(Set.of("run/a", "run/b", "later/c"), "s3://b/r");

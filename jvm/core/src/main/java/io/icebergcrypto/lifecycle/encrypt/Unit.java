@@ -1,9 +1,8 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
+import io.icebergcrypto.format.Sha256;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
-import java.security.MessageDigest;
 import java.util.HexFormat;
 import java.util.stream.Collectors;
 import org.apache.iceberg.FileScanTask;
@@ -30,22 +29,12 @@ public record Unit(long high, long low) {
             .collect(Collectors.joining("\n"));
     String file = task.file().location() + '\n' + task.file().firstRowId();
     String all = file + '\n' + occurrence + '\n' + deletes;
-    try {
-      byte[] hash =
-          MessageDigest.getInstance("SHA-256").digest(all.getBytes(StandardCharsets.UTF_8));
-      return of(hash);
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("This JVM has no SHA-256", e);
-    }
+    return of(Sha256.hex(all.getBytes(StandardCharsets.UTF_8)));
   }
 
-  /** The unit that {@link #hex} wrote. */
+  /** The unit that {@link #hex} wrote, with which a hash begins. */
   static Unit of(String hex) {
-    return of(HexFormat.of().parseHex(hex));
-  }
-
-  private static Unit of(byte[] bytes) {
-    ByteBuffer buffer = ByteBuffer.wrap(bytes, 0, BYTES);
+    ByteBuffer buffer = ByteBuffer.wrap(HexFormat.of().parseHex(hex), 0, BYTES);
     return new Unit(buffer.getLong(), buffer.getLong());
   }
 

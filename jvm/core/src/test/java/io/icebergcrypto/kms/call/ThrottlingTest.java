@@ -23,6 +23,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -128,6 +129,12 @@ class ThrottlingTest {
     lets = () -> true;
     failure = null;
     takesMs = 0;
+  }
+
+  /** Failsafe's deadline may interrupt a thread that has just ended its wait. */
+  @AfterEach
+  void forgetInterrupt() {
+    Thread.interrupted();
   }
 
   private static CachingKmsClient client(Map<String, String> more) {

@@ -6,6 +6,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.EarlierReport;
 import io.icebergcrypto.audit.RecordIndex;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.format.Sha256;
 import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.FileNotFoundException;
@@ -321,7 +322,7 @@ public final class RecordedFiles {
         file -> {
           String name = name(new Path(file.getString(0)));
           String hash = signed.get(name);
-          if (hash != null && !hash.equals(RecordIndex.sha256(file.getAs(1)))) {
+          if (hash != null && !hash.equals(Sha256.hex(file.getAs(1)))) {
             throw RecordIndex.changed(where, name);
           }
 
@@ -444,7 +445,7 @@ public final class RecordedFiles {
     Map<String, Object> record = new LinkedHashMap<>();
     record.put("folder", folder);
     record.put("index", name);
-    record.put("sha256", RecordIndex.sha256(index.bytes()));
+    record.put("sha256", Sha256.hex(index.bytes()));
     record.put("oldest", Instant.ofEpochMilli(sums.getLong(1)).toString());
     record.put("files", files);
     return record;
@@ -457,7 +458,7 @@ public final class RecordedFiles {
           byte[] content = file.getAs(1);
           long count = lines(content).count();
           String name = name(new Path(file.getString(0)));
-          return RowFactory.create(name, RecordIndex.sha256(content), count);
+          return RowFactory.create(name, Sha256.hex(content), count);
         };
     Map<String, String> hashes = new HashMap<>();
     long lost = expected;
