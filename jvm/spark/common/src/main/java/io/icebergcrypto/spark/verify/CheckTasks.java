@@ -25,8 +25,14 @@ import org.apache.spark.sql.Row;
  *
  * @param shared the tree, broadcast when the tasks are Spark's
  * @param anyLength whether the catalog accepts streams whose length nothing gives
+ * @param recorded whether outcomes are recorded
  */
-record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progress.Counter counter)
+record CheckTasks(
+    TableTree.Source shared,
+    Depth depth,
+    boolean anyLength,
+    boolean recorded,
+    Progress.Counter counter)
     implements Serializable {
 
   /** One of the methods below that turn files into outcomes. */
@@ -64,6 +70,7 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
                 manifest.path(),
                 FileKind.formatOfManifest(manifest.path()),
                 manifest.length(),
+                null,
                 null));
   }
 
@@ -97,13 +104,16 @@ record CheckTasks(TableTree.Source shared, Depth depth, boolean anyLength, Progr
 
   private CloseableIterable<Row> files(Row row, ManifestFile manifest) {
     return CloseableIterable.transform(
-        shared.value().files(manifest), file -> file(row, manifest.path(), file));
+        shared.value().files(manifest, recorded), file -> file(row, manifest.path(), file));
   }
 
-  private static Row file(Row row, String manifest, ContentFile<?> file) {
+  private Row file(Row row, String manifest, ContentFile<?> file) {
     String format = file.format().name();
     FileKind kind = FileKind.ofContent(file.content().id(), format);
-    return FileRow.below(row, kind, file.location(), format, file.fileSizeInBytes(), manifest);
+    long length = file.fileSizeInBytes();
+    String entry =
+        recorded ? FileRow.entry(kind, format, length, file.keyMetadata(), anyLength) : null;
+    return FileRow.below(row, kind, file.location(), format, length, manifest, entry);
   }
 
   /** Checks data and delete files of which neighbours are of one manifest. */

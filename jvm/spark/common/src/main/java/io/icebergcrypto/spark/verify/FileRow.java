@@ -5,6 +5,14 @@ import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.format.Json;
+import io.icebergcrypto.format.Sha256;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import org.apache.iceberg.util.ByteBuffers;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.types.DataTypes;
@@ -16,6 +24,9 @@ import org.apache.spark.sql.types.StructType;
  * found below it and is yet to be checked.
  */
 final class FileRow {
+  /** The column of what {@link #entry} says. */
+  static final String ENTRY = "entry";
+
   /** A file that is reached, and from where. */
   static final StructType REACHED =
       new StructType()
@@ -26,7 +37,8 @@ final class FileRow {
           .add("kind", DataTypes.StringType, false)
           .add("format", DataTypes.StringType, false)
           .add("length", DataTypes.LongType, false)
-          .add("key_id", DataTypes.StringType); // where the table's metadata has its key
+          .add("key_id", DataTypes.StringType) // where the table's metadata has its key
+          .add(ENTRY, DataTypes.StringType); // of recorded files, see entry()
 
   /** Files by nothing but their paths. */
   static final StructType PATHS = new StructType().add("path", DataTypes.StringType, false);
@@ -51,7 +63,8 @@ final class FileRow {
         file.kind().label(),
         file.format(),
         file.length(),
-        file.keyId());
+        file.keyId(),
+        null);
   }
 
   /** What was found about a metadata file, by reading it. */
@@ -68,11 +81,45 @@ final class FileRow {
         new FileResult(magic, version.length(), Math.max(version.length(), 0), problem));
   }
 
-  /** A file found below another. */
+  /**
+   * A file found below another.
+   *
+   * @param entry what {@link #entry} says of it; null: nothing is recorded
+   */
   static Row below(
-      Row above, FileKind kind, String path, String format, long length, String manifest) {
+      Row above,
+      FileKind kind,
+      String path,
+      String format,
+      long length,
+      String manifest,
+      String entry) {
     return row(
-        path, isOlder(above), list(above), manifest, kind.label(), format, length, null, null);
+        path,
+        isOlder(above),
+        list(above),
+        manifest,
+        kind.label(),
+        format,
+        length,
+        null,
+        entry,
+        null);
+  }
+
+  /**
+   * The hash of all by which a file is checked: what its manifest says, and what the catalog
+   * accepts. An outcome counts for a file only as long as these are the same. It gives away no key,
+   * as key metadata has 128 random bits or more.
+   *
+   * @param keyMetadata null when the manifest has none
+   */
+  static String entry(
+      FileKind kind, String format, long length, ByteBuffer keyMetadata, boolean anyLength) {
+    byte[] key = keyMetadata == null ? null : ByteBuffers.toByteArray(keyMetadata);
+    List<Object> said = new ArrayList<>(List.of(kind.label(), format, length, anyLength));
+    said.add(key == null ? null : HexFormat.of().formatHex(key));
+    return Sha256.hex(Json.of(said).getBytes(StandardCharsets.UTF_8));
   }
 
   /** What was found about a file. */
@@ -86,6 +133,7 @@ final class FileRow {
         format(file),
         found.length(),
         keyId(file),
+        file.getString(REACHED.fieldIndex(ENTRY)),
         found);
   }
 
@@ -98,6 +146,7 @@ final class FileRow {
       String format,
       long length,
       String keyId,
+      String entry,
       FileResult found) {
     boolean below = found == null;
     return RowFactory.create(
@@ -109,6 +158,7 @@ final class FileRow {
         format,
         length,
         keyId,
+        entry,
         below,
         below || found.magic() == null ? null : found.magic().name(),
         below ? null : found.encrypted(),

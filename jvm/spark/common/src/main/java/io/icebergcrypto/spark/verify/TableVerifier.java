@@ -312,10 +312,9 @@ public final class TableVerifier {
     notes.put("left_out_bytes", all.bytes() - size.bytes());
     if (recorded == null) {
       begin("data and delete files", size);
-      Size read = options.depth() == Depth.MAGIC ? new Size(size.files(), 0) : size;
-      check(files, read, CheckTasks::files, rows -> divided(rows, size));
+      check(files, read(size), CheckTasks::files, rows -> divided(rows, size));
     } else {
-      resume(files.rows(), size);
+      resume(files, size);
     }
   }
 
@@ -323,33 +322,47 @@ public final class TableVerifier {
    * Takes over what is recorded, but a share of it and what was ever found wrong, checks the
    * others, and records them.
    */
-  private void resume(Dataset<Row> files, Size all) {
-    FileSet known = cache(FileSet.of(recorded.right().join(files.select(PATH), PATH, "left_semi")));
+  private void resume(FileSet files, Size all) {
+    FileSet known = cache(recorded.right().alike(files, FileRow.ENTRY));
     Column again = RecordedFiles.SUSPECT;
     if (options.since() != null) {
       again = again.or(share(options.since().seed()).lt(options.since().recheck()));
     }
 
-    FileSet before = FileSet.of(known.rows().where(functions.not(again)));
+    FileSet before = known.where(functions.not(again));
     add(before.select(FileRow.CHECKED.fieldNames()));
     Size done = before.size();
     notes.put("resumed_files", done.files());
     if (options.since() != null) {
       Map<String, Object> since = options.since().toMap();
       since.put("rechecked_files", known.size().files() - done.files());
-      since.put("unsigned_files", before.rows().where(RecordedFiles.UNSIGNED).count());
+      since.put("unsigned_files", recorded.unsigned(before));
       notes.put("since", since);
     }
 
-    Size size = all.minus(done);
-    begin("data and delete files", size);
-    Dataset<Row> left = files.join(before.rows().select(PATH), PATH, "left_anti");
-    Dataset<Row> found = byJobs(divided(left, size), CheckTasks::files);
-    FileSet now = cache(FileSet.of(recorded.add(found)));
-    Column required = functions.not(functions.col("older")); // the others may be gone by now
-    recorded.requireAll(left.where(required), now.rows());
+    FileSet left = files.among(before, false);
+    FileSet now = cache(checkedAndRecorded(left, all.minus(done)));
+    recorded.requireAll( // the others may be gone by now
+        left.where(functions.not(functions.col("older")), row -> !FileRow.isOlder(row)), now);
     add(now.select(FileRow.CHECKED.fieldNames()));
-    notes.put("record", recorded.seal(before.rows(), now.rows()));
+    notes.put("record", recorded.seal(before, now));
+  }
+
+  /** Checks files on the driver if they are few, or in tasks that record what they find. */
+  private FileSet checkedAndRecorded(FileSet files, Size size) {
+    begin("data and delete files", size);
+    CheckTasks here = tasks(tree.here());
+    FileSet few = jobs.checkOrNull(files, read(size), here::files, FileRow.CHECKED);
+    return few != null
+        ? recorded.add(few)
+        : recorded
+            .add(byJobs(divided(files.rows(), size), CheckTasks::files))
+            .alike(files, FileRow.ENTRY); // anyone may have added others
+  }
+
+  /** How much of files is read. */
+  private Size read(Size size) {
+    return options.depth() == Depth.MAGIC ? new Size(size.files(), 0) : size;
   }
 
   private Dataset<Row> divided(Dataset<Row> files, Size size) {
@@ -385,11 +398,7 @@ public final class TableVerifier {
 
   /** The same files for the same seed, regardless of the table's other files. */
   private FileSet sampled(FileSet files) {
-    if (options.sample() == 1) {
-      return files;
-    }
-
-    return FileSet.of(files.rows().where(share(options.seed()).lt(options.sample())));
+    return options.sample() == 1 ? files : files.where(share(options.seed()).lt(options.sample()));
   }
 
   /** A number from 0 to 1 for each file, evenly distributed. */
@@ -427,6 +436,7 @@ public final class TableVerifier {
         shared,
         options.depth(),
         EncryptedTable.acceptsFilesWithoutLength(table),
+        recorded != null,
         progress.counter());
   }
 

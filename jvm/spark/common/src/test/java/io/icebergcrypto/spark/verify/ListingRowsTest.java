@@ -39,7 +39,7 @@ class ListingRowsTest {
 
   @Test
   void whatWasListedBeforeAFailureIsCheckedAndTheFailureIsTold() {
-    Row manifest = FileRow.below(LIST, FileKind.MANIFEST, "s3://b/m", "avro", 7, null);
+    Row manifest = FileRow.below(LIST, FileKind.MANIFEST, "s3://b/m", "avro", 7, null, null);
     FAILURES.forEach(
         (failure, code) -> {
           Iterator<Row> failing = failing(List.of(manifest).iterator(), failure);

@@ -84,10 +84,22 @@ public final class FileJobs {
       UnaryOperator<Iterator<Row>> here,
       Supplier<Dataset<Row>> byJobs,
       StructType schema) {
+    FileSet found = checkOrNull(files, read, here, schema);
+    return found == null ? FileSet.of(byJobs.get()) : found;
+  }
+
+  /** The same, if the driver does it; null when Spark's jobs are to. */
+  public FileSet checkOrNull(
+      FileSet files, Size read, UnaryOperator<Iterator<Row>> here, StructType schema) {
     boolean isLittle = read.files() <= few && read.bytes() <= MIN_PART_BYTES;
     List<Row> found =
         files.isFew() && isLittle ? foundOrNull(here.apply(files.few().iterator())) : null;
-    return found == null ? FileSet.of(byJobs.get()) : FileSet.few(files.spark(), found, schema);
+    return found == null ? null : FileSet.few(files.spark(), found, schema);
+  }
+
+  /** How many rows the driver holds, if it reads so many files. */
+  static int fewFound(int few) {
+    return few * FOUND_BY_ONE;
   }
 
   /** Null when the driver would have to hold many files. */
@@ -95,7 +107,7 @@ public final class FileJobs {
     List<Row> found = new ArrayList<>();
     Closeable opened = rows instanceof Closeable closeable ? closeable : () -> {};
     try (opened) {
-      while (rows.hasNext() && found.size() <= few * FOUND_BY_ONE) {
+      while (rows.hasNext() && found.size() <= fewFound(few)) {
         found.add(rows.next());
       }
 

@@ -53,7 +53,8 @@ public final class FileSet {
   public record Size(long files, long bytes) {
     /** What is left without others of them. */
     public Size minus(Size other) {
-      return new Size(files - other.files, bytes - other.bytes);
+      // of a stream, what lists it may give the length of its content
+      return new Size(files - other.files, Math.max(bytes - other.bytes, 0));
     }
   }
 
@@ -113,6 +114,39 @@ public final class FileSet {
    */
   public FileSet where(Column condition, Predicate<Row> same) {
     return isFew() ? few(few.stream().filter(same).toList()) : of(many.where(condition));
+  }
+
+  /** Those for which a condition holds: Spark finds these without a job when they are few. */
+  public FileSet where(Column condition) {
+    Dataset<Row> found = rows().where(condition);
+    return isFew() ? few(found.collectAsList()) : of(found);
+  }
+
+  StructType schema() {
+    return schema;
+  }
+
+  /** The place of a column in rows. */
+  int place(String column) {
+    return schema.fieldIndex(column);
+  }
+
+  /** Those of which others have the path with the same value in a column; null is like no other. */
+  public FileSet alike(FileSet others, String column) {
+    if (!isFew() || !others.isFew()) {
+      String[] both = {PATH, column};
+      return of(rows().join(others.rows().select(PATH, column), both, "left_semi"));
+    }
+
+    int mine = place(column);
+    int theirs = others.place(column);
+    Map<String, Object> values = new HashMap<>();
+    others.few.forEach(row -> values.put(row.getString(0), row.get(theirs)));
+    return few(
+        few.stream()
+            .filter(row -> !row.isNullAt(mine))
+            .filter(row -> row.get(mine).equals(values.get(row.getString(0))))
+            .toList());
   }
 
   /**

@@ -7,13 +7,8 @@ import io.icebergcrypto.audit.EarlierReport;
 import io.icebergcrypto.audit.RecordIndex;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.format.Sha256;
-import java.io.BufferedReader;
-import java.io.ByteArrayInputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.io.InputStream;
-import java.io.InputStreamReader;
-import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
@@ -23,14 +18,13 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.UUID;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import java.util.zip.GZIPInputStream;
-import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.TableMetadata;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.api.java.function.MapFunction;
@@ -50,10 +44,11 @@ import org.slf4j.LoggerFactory;
  * Outcomes of data and delete files in a folder: what was found right there before is not checked
  * again, as these files do not change. Each task's outcomes are there when it ends, so a run that
  * was stopped continues where it was. A run that ends writes all files that it counts as right to a
- * record of its own, and then what it found wrong to another place, which every later run reads.
- * The folder holds paths and outcomes, no keys. Who writes to it can make a file pass as checked,
- * until a signed report has the hash of a record's index: then only the files of that record count.
- * Nobody can make a file pass by what is recorded as wrong, signed or not: it is checked again.
+ * record of its own, and before that what it found wrong to another place, which every later run
+ * reads. The folder holds paths and outcomes, no keys. Who writes to it can make a file pass as
+ * checked, until a signed report has the hash of a record's index: then only the files of that
+ * record count. Nobody can make a file pass by what is recorded as wrong, signed or not: it is
+ * checked again.
  *
  * <p>Files are JSON, a line for each outcome, compressed: their bytes are hashed and read at once,
  * so nobody can exchange them in between.
@@ -62,12 +57,8 @@ public final class RecordedFiles {
   /** Whether a file that was right was also found wrong, or could not be read since. */
   public static final Column SUSPECT = functions.col("suspect");
 
-  /** Whether an outcome was taken over when no signed report vouched for it. */
-  public static final Column UNSIGNED = functions.col("unsigned");
-
   private static final Logger LOG = LoggerFactory.getLogger(RecordedFiles.class);
 
-  /** Spark does not read files with such names as data. */
   private static final String MARKER = "_verification.json";
 
   /** What tasks found; in each of these, a run has a folder. */
@@ -77,8 +68,15 @@ public final class RecordedFiles {
   private static final String PROBLEMS = "problems";
   private static final int MAX_FILES = 10_000;
   private static final long ROWS_IN_FILE = 100_000;
+
+  /** What a task reads, and what the driver does. */
+  private static final long TASK_BYTES = 64L << 20;
+
+  private static final long DRIVER_BYTES = 1L << 18;
   private static final String PATH = "path";
   private static final String RUN = "run";
+  private static final String UNSIGNED = "unsigned";
+  private static final String VERSION = "version";
   private static final Column NO = functions.lit(false);
   private static final StructType HASHED =
       new StructType()
@@ -87,32 +85,39 @@ public final class RecordedFiles {
           .add("lines", DataTypes.LongType);
   private static final Column IS_RIGHT = functions.col("problem").isNull();
 
+  /** Whether an outcome was taken over when no signed report vouched for it, or may have been. */
+  private static final Column IS_UNSIGNED =
+      functions.coalesce(functions.col(UNSIGNED), functions.lit(true));
+
   private final SparkSession spark;
+  private final int few;
   private final StructType rows;
-  private final String folder;
-  private final FileSystem storage;
+  private final RecordFolder folder;
   private final String run = UUID.randomUUID().toString();
   private final Instant begun = Instant.now().truncatedTo(ChronoUnit.MILLIS);
   private final boolean isSigned;
-  private final Dataset<Row> right;
+  private final FileSet right;
 
   private RecordedFiles(
       SparkSession spark,
+      int few,
       StructType rows,
-      String folder,
-      FileSystem storage,
+      RecordFolder folder,
       EarlierReport.Recorded signed)
       throws IOException {
     this.spark = spark;
-    this.rows = rows.add(RUN, DataTypes.LongType).add("unsigned", DataTypes.BooleanType);
+    this.few = few;
+    this.rows =
+        rows.add(RUN, DataTypes.LongType, false)
+            .add(UNSIGNED, DataTypes.BooleanType)
+            .add(VERSION, DataTypes.StringType);
     this.folder = folder;
-    this.storage = storage;
     this.isSigned = signed != null;
-    List<String> outcomes = outcomesOfStoppedRuns();
-    Dataset<Row> wrong = rows(concat(outcomes, stored(PROBLEMS)), Map.of());
-    Dataset<Row> known =
-        isSigned ? signed(signed) : rows(concat(outcomes, stored(RECORDS)), Map.of());
-    this.right = suspected(known.where(IS_RIGHT), wrong.where(functions.not(IS_RIGHT)));
+    Map<String, Long> outcomes = outcomesOfStoppedRuns();
+    FileSet wrong = rows(concat(outcomes, folder.filesOfRuns(PROBLEMS)), null);
+    FileSet known =
+        isSigned ? signed(signed) : rows(concat(outcomes, folder.filesOfRuns(RECORDS)), null);
+    this.right = suspected(right(known), wrong(wrong));
   }
 
   /**
@@ -120,7 +125,7 @@ public final class RecordedFiles {
    *
    * @param folder where outcomes are recorded
    * @param name the table's
-   * @param rows what outcomes are; with path and problem
+   * @param rows what outcomes are; with path, entry and problem
    * @param signed what a signed report says of the outcomes that count; null: all that are there do
    * @throws InvalidConfigurationException when it is the folder of another table or depth, or of
    *     something else, or has not what was signed
@@ -134,69 +139,83 @@ public final class RecordedFiles {
       String depth,
       StructType rows,
       EarlierReport.Recorded signed) {
-    if ((Storage.comparable(folder) + "/")
-        .startsWith(Storage.comparable(metadata.location()) + "/")) {
+    Configuration hadoop = spark.sessionState().newHadoopConf();
+    Place place = new Place(folder, name, metadata.uuid(), metadata.location(), depth);
+    return open(spark, FileJobs.few(spark), hadoop, place, rows, signed);
+  }
+
+  /**
+   * Whose outcomes are recorded where.
+   *
+   * @param location that of the table
+   */
+  record Place(String folder, String table, String uuid, String location, String depth) {}
+
+  /** The same; the driver reads and writes a few files without the session. */
+  static RecordedFiles open(
+      SparkSession spark,
+      int few,
+      Configuration hadoop,
+      Place place,
+      StructType rows,
+      EarlierReport.Recorded signed) {
+    String folder = place.folder();
+    if ((Storage.comparable(folder) + "/").startsWith(Storage.comparable(place.location()) + "/")) {
       throw refused(folder, "it is in the table's own location", "Give a folder elsewhere.");
     }
 
-    Map<String, String> marker = new LinkedHashMap<>();
-    marker.put("table", name);
-    marker.put("table_uuid", metadata.uuid());
-    marker.put("depth", depth);
     try {
-      Path path = new Path(folder);
-      FileSystem storage = path.getFileSystem(spark.sessionState().newHadoopConf());
-      JsonObject found = read(storage, new Path(path, MARKER));
+      RecordFolder stored = new RecordFolder(folder, hadoop);
+      JsonObject found = markerOrNull(stored);
       boolean isToBegin = signed == null || signed.equals(EarlierReport.Recorded.NONE);
       if (found == null && isToBegin) {
-        begin(storage, path, Json.of(marker));
+        begin(stored, place);
       } else if (isToBegin) {
-        require(folder, found, marker, "table_uuid", "table " + text(found, "table"));
-        require(folder, found, marker, "depth", "depth " + text(found, "depth"));
+        require(folder, found, "table_uuid", place.uuid(), "table " + text(found, "table"));
+        require(folder, found, "depth", place.depth(), "depth " + text(found, "depth"));
       }
 
-      return new RecordedFiles(spark, rows, folder, storage, signed);
-    } catch (IOException | IllegalArgumentException e) { // the latter is for what is not a URI
+      return new RecordedFiles(spark, few, rows, stored, signed);
+    } catch (IOException | UncheckedIOException | IllegalArgumentException e) {
+      // the latter is for what is not a URI, or not what was written
       throw new IcebergCryptoException(
               String.format("the folder %s cannot be used to resume: %s", folder, e.getMessage()),
               "Check the URI, and that Spark may read and write there.",
               e)
-          .inTable(name);
+          .inTable(place.table());
     }
   }
 
-  private static JsonObject read(FileSystem storage, Path marker) throws IOException {
-    try (InputStream in = storage.open(marker)) {
-      String text = new String(in.readAllBytes(), StandardCharsets.UTF_8);
-      return Json.object(text);
+  private static JsonObject markerOrNull(RecordFolder folder) throws IOException {
+    try {
+      byte[] bytes = folder.read(MARKER, RecordIndex.MAX_BYTES);
+      return Json.object(new String(bytes, StandardCharsets.UTF_8));
     } catch (FileNotFoundException e) {
       return null;
     } catch (RuntimeException e) {
-      throw new IOException(marker + " is not what a verification wrote", e);
+      throw new IOException(folder.uri(MARKER) + " is not what a verification wrote", e);
     }
   }
 
-  private static void begin(FileSystem storage, Path folder, String marker) throws IOException {
-    storage.mkdirs(folder);
-    if (storage.listStatus(folder).length > 0) {
+  private static void begin(RecordFolder folder, Place place) throws IOException {
+    folder.make();
+    if (!folder.listed("").isEmpty()) {
       throw refused(
-          folder.toString(),
+          folder.location(),
           "it holds files, but none that a verification wrote",
           "Give a new folder, or one that another verification of this table was given.");
     }
 
-    write(storage, new Path(folder, MARKER), marker.getBytes(StandardCharsets.UTF_8));
-  }
-
-  private static void write(FileSystem storage, Path file, byte[] bytes) throws IOException {
-    try (OutputStream out = storage.create(file, false)) {
-      out.write(bytes);
-    }
+    Map<String, String> marker = new LinkedHashMap<>();
+    marker.put("table", place.table());
+    marker.put("table_uuid", place.uuid());
+    marker.put("depth", place.depth());
+    folder.write(MARKER, Json.of(marker).getBytes(StandardCharsets.UTF_8));
   }
 
   private static void require(
-      String folder, JsonObject found, Map<String, String> expected, String key, String whose) {
-    if (!expected.get(key).equals(text(found, key))) {
+      String folder, JsonObject found, String key, String expected, String whose) {
+    if (!expected.equals(text(found, key))) {
       throw refused(
           folder, "it is of " + whose, "Give a folder of its own to each table and depth.");
     }
@@ -215,25 +234,24 @@ public final class RecordedFiles {
    * Those of runs that have no record; those of others are deleted. Files of runs that go on are
    * among them: a task's are whole, or not there.
    */
-  private List<String> outcomesOfStoppedRuns() throws IOException {
-    Set<String> indexes =
-        listed(new Path(folder)).stream().map(Path::getName).collect(Collectors.toSet());
-    List<String> names = new ArrayList<>();
-    for (Path of : listed(new Path(folder, OUTCOMES))) {
-      if (indexes.contains(indexOf(of.getName()))) {
-        delete(of);
+  private Map<String, Long> outcomesOfStoppedRuns() throws IOException {
+    Set<String> indexes = Set.copyOf(folder.listed(""));
+    Map<String, Long> files = new TreeMap<>();
+    for (String of : folder.listed(OUTCOMES)) {
+      if (indexes.contains(indexOf(of))) {
+        delete(OUTCOMES + "/" + of);
       } else {
-        names.addAll(stored(of));
+        files.putAll(folder.files(OUTCOMES + "/" + of));
       }
     }
 
-    return names;
+    return files;
   }
 
   /** Storage that nothing may be deleted in has more files, that is all. */
-  private void delete(Path needless) {
+  private void delete(String needless) {
     try {
-      storage.delete(needless, true);
+      folder.delete(needless);
     } catch (IOException e) {
       LOG.debug("{} was not deleted", needless, e);
     }
@@ -243,108 +261,133 @@ public final class RecordedFiles {
     return "_record-" + run + ".json";
   }
 
-  /** What is in a folder; nothing when there is no such folder. */
-  private List<Path> listed(Path in) throws IOException {
-    return storage.exists(in)
-        ? Stream.of(storage.listStatus(in)).map(FileStatus::getPath).toList()
-        : List.of();
-  }
-
-  /** The files of all runs in a folder. */
-  private List<String> stored(String in) throws IOException {
-    List<String> names = new ArrayList<>();
-    for (Path of : listed(new Path(folder, in))) {
-      names.addAll(stored(of));
-    }
-
-    return names;
-  }
-
-  /** The files of a run, not those of an attempt, nor _SUCCESS: {@code records/<run>/part-0}. */
-  private List<String> stored(Path of) throws IOException {
-    return Stream.of(storage.listStatus(of))
-        .map(FileStatus::getPath)
-        .filter(path -> !path.getName().matches("[_.].*"))
-        .map(RecordedFiles::name)
-        .toList();
-  }
-
-  private static String name(Path file) {
-    Path of = file.getParent();
-    return of.getParent().getName() + "/" + of.getName() + "/" + file.getName();
-  }
-
-  private static List<String> concat(List<String> some, List<String> others) {
-    return Stream.of(some, others).flatMap(List::stream).toList();
+  private static Map<String, Long> concat(Map<String, Long> some, Map<String, Long> others) {
+    Map<String, Long> all = new TreeMap<>(some);
+    all.putAll(others);
+    return all;
   }
 
   /** The record whose index was signed. */
-  private Dataset<Row> signed(EarlierReport.Recorded signed) throws IOException {
+  private FileSet signed(EarlierReport.Recorded signed) throws IOException {
     if (signed.equals(EarlierReport.Recorded.NONE)) {
-      return rows(List.of(), Map.of());
+      return rows(Map.of(), Map.of());
     }
 
     byte[] stored;
-    try (InputStream in = storage.open(new Path(folder, signed.index()))) {
-      stored = in.readNBytes(RecordIndex.MAX_BYTES);
+    try {
+      stored = folder.read(signed.index(), RecordIndex.MAX_BYTES);
     } catch (FileNotFoundException e) {
-      throw RecordIndex.missing(folder, "its index");
+      throw RecordIndex.missing(folder.location(), "its index");
     }
 
-    RecordIndex index = RecordIndex.read(stored, signed.sha256(), folder);
-    index.require(Set.copyOf(stored(RECORDS)), folder);
-    return rows(List.copyOf(index.files().keySet()), index.files());
-  }
-
-  private Dataset<Row> binary(List<String> names) {
-    return spark
-        .read()
-        .format("binaryFile")
-        .option("ignoreMissingFiles", "false")
-        .option("ignoreCorruptFiles", "false")
-        .load(names.stream().map(n -> new Path(folder, n).toString()).toArray(String[]::new))
-        .select(PATH, "content");
+    RecordIndex index = RecordIndex.read(stored, signed.sha256(), folder.location());
+    Map<String, Long> found = folder.filesOfRuns(RECORDS);
+    index.require(found.keySet(), folder.location());
+    found.keySet().retainAll(index.files().keySet());
+    return rows(found, new HashMap<>(index.files()));
   }
 
   /**
    * The outcomes in files.
    *
-   * @param hashes of those that must have these bytes, by name
+   * @param files their lengths, by name
+   * @param signed the hashes that they must have; null: any bytes will do
    */
-  private Dataset<Row> rows(List<String> names, Map<String, String> hashes) {
-    if (names.isEmpty()) {
-      return spark.createDataFrame(List.of(), rows);
+  private FileSet rows(Map<String, Long> files, Map<String, String> signed) {
+    long bytes = files.values().stream().mapToLong(Long::longValue).sum();
+    boolean isLittle = files.isEmpty() || files.size() <= few && bytes <= DRIVER_BYTES;
+    List<Row> some = isLittle ? fewOrNull(files.keySet(), signed) : null;
+    if (some != null) {
+      return FileSet.few(spark, some, rows);
     }
 
-    String where = folder;
-    Map<String, String> signed = new HashMap<>(hashes);
-    FlatMapFunction<Row, String> lines =
-        file -> {
-          String name = name(new Path(file.getString(0)));
-          String hash = signed.get(name);
-          if (hash != null && !hash.equals(Sha256.hex(file.getAs(1)))) {
-            throw RecordIndex.changed(where, name);
-          }
-
-          return lines(file.getAs(1)).iterator();
-        };
-    Dataset<String> json = binary(names).flatMap(lines, Encoders.STRING());
-    return spark.read().schema(rows).option("mode", "FAILFAST").json(json);
+    RecordFolder from = folder;
+    StructType schema = rows;
+    FlatMapFunction<String, Row> read = name -> JsonLines.rows(from.outcomes(name, signed), schema);
+    return FileSet.of(named(files.keySet(), bytes).flatMap(read, Encoders.row(schema)));
   }
 
-  private static Stream<String> lines(byte[] content) throws IOException {
-    if (content.length == 0) {
-      return Stream.empty(); // of a task that had no file
+  private List<Row> fewOrNull(Set<String> names, Map<String, String> signed) {
+    int most = FileJobs.fewFound(few);
+    List<Row> all = new ArrayList<>();
+    for (String name : names) {
+      byte[] content = folder.outcomes(name, signed);
+      List<Row> some;
+      try {
+        some = JsonLines.fewOrNull(content, rows, most - all.size());
+      } catch (RuntimeException e) {
+        throw new IllegalArgumentException(name + " is not what a verification wrote", e);
+      }
+
+      if (some == null) {
+        return null;
+      }
+
+      all.addAll(some);
     }
 
-    InputStream in = new GZIPInputStream(new ByteArrayInputStream(content));
-    return new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8)).lines();
+    return all;
+  }
+
+  /** The names of files, divided among tasks. */
+  private Dataset<String> named(Set<String> names, long bytes) {
+    List<String> all = List.copyOf(names);
+    long tasks = Math.max(spark.sparkContext().defaultParallelism(), bytes / TASK_BYTES);
+    MapFunction<Long, String> name = place -> all.get(place.intValue());
+    return spark
+        .range(0, all.size(), 1, (int) Math.min(tasks, all.size()))
+        .as(Encoders.LONG())
+        .map(name, Encoders.STRING());
+  }
+
+  private static FileSet right(FileSet outcomes) {
+    int problem = outcomes.place("problem");
+    return outcomes.where(IS_RIGHT, row -> row.isNullAt(problem));
+  }
+
+  private static FileSet wrong(FileSet outcomes) {
+    int problem = outcomes.place("problem");
+    return outcomes.where(functions.not(IS_RIGHT), row -> !row.isNullAt(problem));
   }
 
   /**
    * Each file once, as it was last found right. What is wrong was wrong whoever says so, and
    * whenever; what could not be read was read if it was right later.
    */
+  private FileSet suspected(FileSet known, FileSet wrong) {
+    return known.isFew() && wrong.isFew()
+        ? suspectedFew(known.few(), wrong.few())
+        : FileSet.of(suspected(known.rows(), wrong.rows()));
+  }
+
+  private FileSet suspectedFew(List<Row> known, List<Row> wrong) {
+    int run = rows.fieldIndex(RUN);
+    int code = rows.fieldIndex("code");
+    Map<String, Long> until = new HashMap<>();
+    for (Row row : wrong) {
+      boolean isUnchecked = Tally.isUnchecked(row.getString(code));
+      until.merge(row.getString(0), isUnchecked ? row.getLong(run) : Long.MAX_VALUE, Math::max);
+    }
+
+    Map<String, Row> last = new LinkedHashMap<>();
+    for (Row row : known) {
+      last.merge(row.getString(0), row, (a, b) -> a.getLong(run) > b.getLong(run) ? a : b);
+    }
+
+    List<Row> all = new ArrayList<>();
+    for (Row row : last.values()) {
+      long wrongUntil = until.getOrDefault(row.getString(0), Long.MIN_VALUE);
+      all.add(with(row, wrongUntil >= row.getLong(run)));
+    }
+
+    return FileSet.few(spark, all, rows.add("suspect", DataTypes.BooleanType));
+  }
+
+  private static Row with(Row row, Object... more) {
+    Stream<Object> values = Stream.iterate(0, i -> i < row.size(), i -> i + 1).map(row::get);
+    return RowFactory.create(Stream.concat(values, Stream.of(more)).toArray());
+  }
+
   private static Dataset<Row> suspected(Dataset<Row> known, Dataset<Row> wrong) {
     Column run = functions.col(RUN);
     Column until = functions.when(Tally.UNCHECKED, run).otherwise(Long.MAX_VALUE);
@@ -365,33 +408,70 @@ public final class RecordedFiles {
 
   /** Where they are. */
   public String folder() {
-    return folder;
+    return folder.location();
   }
 
   /** What was found right before this run, each file once. */
-  public Dataset<Row> right() {
+  public FileSet right() {
     return right;
   }
 
-  /** Adds outcomes, and returns them as they are recorded. */
-  public Dataset<Row> add(Dataset<Row> found) {
-    Column now = functions.lit(begun.toEpochMilli());
-    // a task's file is in its place when the task ends, not when the job does
-    return rows(write(OUTCOMES, found.withColumn(RUN, now).withColumn("unsigned", NO)), Map.of());
+  /** How many of some of {@link #right} were taken over when no signed report vouched for them. */
+  public long unsigned(FileSet some) {
+    int unsigned = some.place(UNSIGNED);
+    return some.where(IS_UNSIGNED, row -> row.isNullAt(unsigned) || row.getBoolean(unsigned))
+        .size()
+        .files();
   }
 
-  private List<String> write(String in, Dataset<Row> found) {
-    Path of = new Path(new Path(folder, in), run);
+  /** Adds outcomes that Spark's tasks find, and returns them as they are recorded. */
+  public FileSet add(Dataset<Row> found) {
+    Column now = functions.lit(begun.toEpochMilli());
+    // a task's file is in its place when the task ends, not when the job does
+    Dataset<Row> written =
+        found
+            .withColumn(RUN, now)
+            .withColumn(UNSIGNED, NO)
+            .withColumn(VERSION, functions.lit(version()));
+    return rows(write(OUTCOMES, written), null);
+  }
+
+  /** Adds a few outcomes that the driver found; of these, {@link #seal} writes all. */
+  public FileSet add(FileSet found) {
+    List<Row> all =
+        found.few().stream().map(row -> with(row, begun.toEpochMilli(), false, version())).toList();
+    return FileSet.few(spark, all, rows);
+  }
+
+  private static String version() {
+    return Objects.requireNonNullElse(
+        RecordedFiles.class.getPackage().getImplementationVersion(), "unknown");
+  }
+
+  private Map<String, Long> write(String in, Dataset<Row> found) {
+    String of = in + "/" + run;
     found
         .write()
         .option("mapreduce.fileoutputcommitter.algorithm.version", "2")
+        .option("maxRecordsPerFile", "0")
         .option("compression", "gzip")
-        .json(of.toString());
+        .json(folder.uri(of));
     try {
-      return stored(of);
+      return folder.files(of);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  private String write(String in, byte[] bytes) {
+    String name = "part-0.json.gz";
+    try {
+      folder.writeWhole(in + "/" + run, name, bytes);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+
+    return in + "/" + run + "/" + name;
   }
 
   /**
@@ -400,70 +480,120 @@ public final class RecordedFiles {
    * @param asked the files that were to be checked
    * @throws IcebergCryptoException when one has no outcome
    */
-  public void requireAll(Dataset<Row> asked, Dataset<Row> found) {
-    requireNone(asked.join(found.select(PATH), PATH, "left_anti").count());
+  public void requireAll(FileSet asked, FileSet found) {
+    requireNone(asked.among(found, false).size().files());
   }
 
   private void requireNone(long lost) {
     if (lost != 0) {
       throw new IcebergCryptoException(
-          String.format("Results of %d files were lost in %s", lost, folder),
+          String.format("Results of %d files were lost in %s", lost, folder.location()),
           "That says nothing about the table. Find out what deletes files there, and verify again"
               + " with a new folder.");
     }
   }
 
   /**
-   * Writes the record of this run and its index, and what was found wrong.
+   * Writes what was found wrong, and then the record of this run and its index.
    *
    * @param before what it took over of {@link #right}
    * @param now what {@link #add} returned
-   * @return where the record is, the SHA-256 of its index, when the oldest of its checks began, and
-   *     how many files it has, for the report
+   * @return where the record is, the SHA-256 of its index, when the oldest of its checks began,
+   *     which versions checked, and how many files it has, for the report
    */
-  public Map<String, Object> seal(Dataset<Row> before, Dataset<Row> now) {
-    Dataset<Row> wrong = now.where(functions.not(IS_RIGHT));
-    if (!wrong.isEmpty()) {
-      write(PROBLEMS, wrong.coalesce(1));
-    }
-
-    Column unsigned = isSigned ? UNSIGNED : functions.lit(true);
-    Dataset<Row> all =
-        before.drop("suspect").withColumn("unsigned", unsigned).unionByName(now.where(IS_RIGHT));
-    Column oldest = functions.coalesce(functions.min(RUN), functions.lit(begun.toEpochMilli()));
-    Row sums = all.agg(functions.count(PATH), oldest).first();
-    long files = sums.getLong(0);
-    int parts = (int) Math.min(files / ROWS_IN_FILE + 1, MAX_FILES);
-    RecordIndex index = indexed(write(RECORDS, all.repartition(parts, functions.col(PATH))), files);
+  public Map<String, Object> seal(FileSet before, FileSet now) {
+    keep(wrong(now));
+    FileSet all = FileSet.all(List.of(takenOver(before), right(now)));
+    Sealed sealed = all.isFew() ? seal(all.few()) : seal(all.rows());
     String name = indexOf(run);
     try {
-      write(storage, new Path(folder, name), index.bytes());
+      folder.write(name, sealed.index().bytes());
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
 
     Map<String, Object> record = new LinkedHashMap<>();
-    record.put("folder", folder);
+    record.put("folder", folder.location());
     record.put("index", name);
-    record.put("sha256", Sha256.hex(index.bytes()));
-    record.put("oldest", Instant.ofEpochMilli(sums.getLong(1)).toString());
-    record.put("files", files);
+    record.put("sha256", Sha256.hex(sealed.index().bytes()));
+    record.put("oldest", Instant.ofEpochMilli(sealed.oldest()).toString());
+    record.put("files", sealed.files());
+    record.put("versions", List.copyOf(sealed.versions()));
     return record;
   }
 
+  /** Writes what was found wrong, for all later runs. */
+  private void keep(FileSet wrong) {
+    if (wrong.isEmpty()) {
+      return;
+    } else if (wrong.isFew()) {
+      write(PROBLEMS, JsonLines.of(wrong.few(), rows));
+      return;
+    }
+
+    FileSet written = rows(write(PROBLEMS, wrong.rows().coalesce(1)), null);
+    requireNone(wrong.size().files() - written.size().files());
+  }
+
+  /** Nobody vouches from now on for what was taken over without a signed report. */
+  private FileSet takenOver(FileSet before) {
+    FileSet without = before.select(rows.fieldNames());
+    int unsigned = rows.fieldIndex(UNSIGNED);
+    Column column = isSigned ? IS_UNSIGNED : functions.lit(true);
+    if (!without.isFew()) {
+      return FileSet.of(without.rows().withColumn(UNSIGNED, column));
+    }
+
+    List<Row> all = new ArrayList<>();
+    for (Row row : without.few()) {
+      Object[] values = Stream.iterate(0, i -> i < row.size(), i -> i + 1).map(row::get).toArray();
+      values[unsigned] = !isSigned || row.isNullAt(unsigned) || row.getBoolean(unsigned);
+      all.add(RowFactory.create(values));
+    }
+
+    return FileSet.few(spark, all, rows);
+  }
+
+  private record Sealed(RecordIndex index, long files, long oldest, Set<String> versions) {}
+
+  private Sealed seal(List<Row> all) {
+    byte[] bytes = JsonLines.of(all, rows);
+    Map<String, String> hashes =
+        all.isEmpty() ? Map.of() : Map.of(write(RECORDS, bytes), Sha256.hex(bytes));
+    int run = rows.fieldIndex(RUN);
+    int version = rows.fieldIndex(VERSION);
+    Set<String> versions = new TreeSet<>();
+    all.forEach(row -> versions.add(row.isNullAt(version) ? "unknown" : row.getString(version)));
+    long oldest =
+        all.stream().mapToLong(row -> row.getLong(run)).min().orElse(begun.toEpochMilli());
+    return new Sealed(RecordIndex.of(hashes), all.size(), oldest, versions);
+  }
+
+  private Sealed seal(Dataset<Row> all) {
+    Column oldest = functions.coalesce(functions.min(RUN), functions.lit(begun.toEpochMilli()));
+    Column version = functions.coalesce(functions.col(VERSION), functions.lit("unknown"));
+    Row sums = all.agg(functions.count(PATH), oldest, functions.collect_set(version)).first();
+    long files = sums.getLong(0);
+    int parts = (int) Math.min(files / ROWS_IN_FILE + 1, MAX_FILES);
+    Map<String, Long> names = write(RECORDS, all.repartition(parts, functions.col(PATH)));
+    return new Sealed(
+        indexed(names, files), files, sums.getLong(1), new TreeSet<>(sums.getList(2)));
+  }
+
   /** The index of a record that has so many outcomes. */
-  private RecordIndex indexed(List<String> names, long expected) {
-    MapFunction<Row, Row> hashed =
-        file -> {
-          byte[] content = file.getAs(1);
-          long count = lines(content).count();
-          String name = name(new Path(file.getString(0)));
-          return RowFactory.create(name, Sha256.hex(content), count);
+  private RecordIndex indexed(Map<String, Long> files, long expected) {
+    RecordFolder from = folder;
+    MapFunction<String, Row> hashed =
+        name -> {
+          byte[] content = from.outcomes(name, null);
+          return RowFactory.create(name, Sha256.hex(content), JsonLines.count(content));
         };
     Map<String, String> hashes = new HashMap<>();
     long lost = expected;
-    if (!names.isEmpty()) {
-      for (Row file : binary(names).map(hashed, Encoders.row(HASHED)).collectAsList()) {
+    if (!files.isEmpty()) {
+      long bytes = files.values().stream().mapToLong(Long::longValue).sum();
+      for (Row file :
+          named(files.keySet(), bytes).map(hashed, Encoders.row(HASHED)).collectAsList()) {
         hashes.put(file.getString(0), file.getString(1));
         lost -= file.getLong(2);
       }

@@ -45,6 +45,8 @@ public final class TableTree implements Serializable {
 
   private static final List<String> WHAT_A_FILE_IS =
       List.of("content", "file_path", "file_format", "file_size_in_bytes");
+  private static final List<String> WHAT_A_FILE_IS_WITH_KEYS =
+      List.of("content", "file_path", "file_format", "file_size_in_bytes", "key_metadata");
   private static final List<String> KEY_METADATA = List.of("file_path", "key_metadata");
 
   private final Table table;
@@ -132,7 +134,13 @@ public final class TableTree implements Serializable {
 
   /** The live data or delete files of a manifest: path, content, format, length. */
   public CloseableIterable<? extends ContentFile<?>> files(ManifestFile manifest) {
-    return read(manifest, WHAT_A_FILE_IS);
+    return files(manifest, false);
+  }
+
+  /** The same. With key metadata, they are secrets. */
+  public CloseableIterable<? extends ContentFile<?>> files(
+      ManifestFile manifest, boolean withKeys) {
+    return read(manifest, withKeys ? WHAT_A_FILE_IS_WITH_KEYS : WHAT_A_FILE_IS);
   }
 
   /** The key metadata of some live files of a manifest, by path. They are secrets. */

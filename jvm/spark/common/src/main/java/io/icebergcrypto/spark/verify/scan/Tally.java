@@ -24,6 +24,11 @@ public final class Tally {
   public static final Column UNCHECKED =
       functions.col("code").eqNullSafe(ProblemCode.UNREADABLE.label());
 
+  /** The same in Java. */
+  static boolean isUnchecked(String code) {
+    return ProblemCode.UNREADABLE.label().equals(code);
+  }
+
   private record Group(String kind, String magic, boolean encrypted) implements Comparable<Group> {
     @Override
     public int compareTo(Group other) {
