@@ -117,8 +117,8 @@ class TableReport:
         resume: the folder where outcomes are recorded; None: none are.
         resumed_files: how many files were not read again, because they were recorded there as right.
         record: of outcomes that were recorded: folder; index, a file in it that lists the files of outcomes and their
-            hashes; sha256 of the index; oldest, when the oldest of the checks was made; files, how many data and
-            delete files were right. None: none were recorded.
+            hashes; sha256 of the index; oldest, when the oldest of the checks was made; versions of this project that
+            made them; files, how many data and delete files were right. None: none were recorded.
         since: of a report that rests on an earlier one, for resumed_files: key_id, signed_at and mac of that one's
             signature; recheck, the share that was checked again; rechecked_files, how many files that were;
             unsigned_files, how many of resumed_files that report had taken over from outcomes that nobody had signed.

@@ -26,6 +26,9 @@ from pyspark_iceberg_crypto import (
 pytestmark = pytest.mark.catalogs("hadoop")
 
 
+BY_JOBS = ("spark.iceberg-crypto.verify.files-on-driver", "0")
+
+
 def data_files(lake: Lake) -> list[Path]:
     found = [path for path in lake.files() if path.suffix == ".parquet"]
     return sorted(found, key=modified)
@@ -135,7 +138,7 @@ def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
     change(victim, whole)  # what was not right is checked again
     assert verify_table(lake.spark, table, structure=True, resume=folder).ok
     change(before, first_whole)
-    recorded = lake.spark.read.json(f"{folder}/outcomes/*")
+    recorded = lake.spark.read.json(f"{folder}/records/*")
     assert "key" not in "".join(recorded.columns).replace("key_id", "")
 
     other = lake.create("other")
@@ -149,8 +152,75 @@ def test_it_goes_on_where_it_was(lake: Lake, tmp_path: Path) -> None:
         verify_table(lake.spark, table, resume=f"{lake.folder}/t/record")
 
 
-@pytest.mark.nightly  # EarlierReportTest has signatures, indexes and records by day
+def test_a_few_recorded_files_take_no_spark_job(lake: Lake, tmp_path: Path) -> None:
+    table = lake.insert(lake.create(), [1])
+    record = tmp_path / "record"
+    tracker = lake.spark.sparkContext.statusTracker()
+
+    def since(report: VerifyReport, recheck: float = 1e-9) -> VerifyReport:
+        before = len(tracker.getJobIdsForGroup(None))
+        found = verify_table(
+            lake.spark, table, deep=True, since=report, since_key_id="k1", recheck=recheck
+        )
+        assert len(tracker.getJobIdsForGroup(None)) == before
+        return found
+
+    first = verify_table(lake.spark, table, deep=True, resume=record.as_uri())
+    signed = first.sign(lake.spark, lake.catalog, "k1")
+    lake.insert(table, [2])
+    old, new = data_files(lake)
+    whole = old.read_bytes()
+    change(old, flipped(whole))
+    second = since(signed)
+    assert second.ok and second.since and second.record
+    assert (second.resumed_files, second.since["rechecked_files"]) == (1, 0)
+    assert (second.record["files"], len(second.record["versions"])) == (2, 1)
+    [problem] = since(second.sign(lake.spark, lake.catalog, "k1"), recheck=1.0).problems
+    assert (Path(problem.path).name, problem.code) == (old.name, "tampered")
+    assert problem.hint.startswith("The report signed at 20") and " it was right at 20" in problem.hint
+    assert since(signed).resumed_files == 0, "it is not forgotten"
+    change(old, whole)
+
+    change(new, flipped(new.read_bytes()))
+    [part] = (record / "records" / str(first.record and first.record["index"])[8:-5]).glob("*.gz")
+    lines = gzip.decompress(part.read_bytes())
+    part.unlink()
+    part.mkdir()
+    planted = lines + lines.replace(old.name.encode(), new.name.encode())
+    (part / "part-0.json.gz").write_bytes(gzip.compress(planted))
+    with pytest.raises(ConfigurationError, match=rf"is not what was signed: .*{part.name} is"):
+        since(signed)
+
+
+def test_what_a_manifest_lists_otherwise_is_read(lake: Lake, tmp_path: Path) -> None:
+    table = lake.insert(lake.insert(lake.create(), [1]), [2])
+    folder = (tmp_path / "record").as_uri()
+    first = verify_table(lake.spark, table, deep=True, resume=folder)
+    signed = first.sign(lake.spark, lake.catalog, "k1")
+    java, jvm = lake.java(), lake.spark._jvm
+    assert jvm is not None
+    new, old = (
+        java.snapshot(id).addedDataFiles(java.io()).iterator().next()
+        for id in (java.currentSnapshot().snapshotId(), java.currentSnapshot().parentId())
+    )
+    other = jvm.org.apache.iceberg.DataFiles.builder(java.spec()).copy(new)
+    other = other.withEncryptionKeyMetadata(old.keyMetadata()).build()
+    java.newOverwrite().deleteFile(new).addFile(other).commit()
+    lake.sql(f"REFRESH TABLE {table}")
+    report = verify_table(
+        lake.spark, table, deep=True, since=signed, since_key_id="k1", recheck=1e-9
+    )
+    assert report.resumed_files == 1
+    assert list(problems(report)) == [Path(new.location()).name], report
+
+
+@pytest.mark.nightly  # the tests above have by day what is not done by jobs
 def test_what_a_signed_report_vouches_for_is_not_read_again(lake: Lake, tmp_path: Path) -> None:
+    with lake.configured(*BY_JOBS):
+        vouches(lake, tmp_path)
+
+
+def vouches(lake: Lake, tmp_path: Path) -> None:
     table = lake.insert(lake.create(), [1])
     record, file = tmp_path / "record", tmp_path / "report.json"
     first = verify_table(lake.spark, table, deep=True, resume=record.as_uri())
@@ -217,10 +287,15 @@ def test_what_a_signed_report_vouches_for_is_not_read_again(lake: Lake, tmp_path
         pytest.raises(IcebergCryptoError, match="Results of 2 files were lost"),
     ):
         since(file)
-    change(outcomes, outcomes.read_bytes() + b" ")
+    signed_bytes = outcomes.read_bytes()
+    change(outcomes, signed_bytes + b" ")
     with pytest.raises(ConfigurationError, match=rf"is not what was signed: .*{outcomes.name} was"):
         since(file)
     outcomes.unlink()
+    with pytest.raises(ConfigurationError, match=rf"{outcomes.name} is missing"):
+        since(file)
+    outcomes.mkdir()
+    (outcomes / "part-0.json.gz").write_bytes(signed_bytes)
     with pytest.raises(ConfigurationError, match=rf"{outcomes.name} is missing"):
         since(file)
     with pytest.raises(ConfigurationError, match="no signature"):
@@ -300,9 +375,6 @@ def expire(lake: Lake, files: list[Path], refresh: bool = True) -> None:
     table.cleanExpiredFiles(False).commit()
     for path in files:
         path.unlink()
-
-
-BY_JOBS = ("spark.iceberg-crypto.verify.files-on-driver", "0")
 
 
 @pytest.mark.parametrize(

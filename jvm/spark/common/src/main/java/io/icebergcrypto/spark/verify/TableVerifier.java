@@ -79,6 +79,7 @@ public final class TableVerifier {
   private final List<FileSet> checked = new ArrayList<>();
   private final Map<String, Object> notes = new LinkedHashMap<>();
   private Tally tally = new Tally();
+  private FileSet vouched;
 
   /**
    * Reads the table's metadata, and checks nothing yet.
@@ -257,6 +258,15 @@ public final class TableVerifier {
       notes.put("resume", recorded.folder());
     }
 
+    if (vouched != null) {
+      Object signed = options.since().toMap().get("signed_at");
+      tally.tellBefore(
+          recorded.rightAt(vouched, tally.paths()),
+          at ->
+              String.format(
+                  "The report signed at %s vouches for it: it was right at %s. ", signed, at));
+    }
+
     subject.putAll(notes);
     Finding left = Finding.ofPlaintextLeft(table.name(), metadata);
     return new VerifyResult(subject, start, FileSet.union(checked), tally, left, this::release);
@@ -329,6 +339,7 @@ public final class TableVerifier {
       again = again.or(share(options.since().seed()).lt(options.since().recheck()));
     }
 
+    this.vouched = options.since() == null ? null : known;
     FileSet before = known.where(functions.not(again));
     add(before.select(FileRow.CHECKED.fieldNames()));
     Size done = before.size();

@@ -135,7 +135,8 @@ public final class FileSet {
   public FileSet alike(FileSet others, String column) {
     if (!isFew() || !others.isFew()) {
       String[] both = {PATH, column};
-      return of(rows().join(others.rows().select(PATH, column), both, "left_semi"));
+      return of(rows().join(others.rows().select(PATH, column), both, "left_semi"))
+          .select(schema.fieldNames()); // the join puts both first
     }
 
     int mine = place(column);

@@ -424,6 +424,28 @@ public final class RecordedFiles {
         .files();
   }
 
+  /** When the check began by which some of {@link #right} are right, if anyone signed that. */
+  public Map<String, Instant> rightAt(FileSet some, Set<String> paths) {
+    if (paths.isEmpty()) {
+      return Map.of();
+    }
+
+    int unsigned = some.place(UNSIGNED);
+    int when = some.place(RUN);
+    List<Row> found =
+        some.isFew()
+            ? some.few()
+            : some.rows().where(functions.col(PATH).isInCollection(paths)).collectAsList();
+    Map<String, Instant> at = new HashMap<>();
+    for (Row row : found) {
+      if (!row.isNullAt(unsigned) && !row.getBoolean(unsigned)) {
+        at.put(row.getString(0), Instant.ofEpochMilli(row.getLong(when)));
+      }
+    }
+
+    return at;
+  }
+
   /** Adds outcomes that Spark's tasks find, and returns them as they are recorded. */
   public FileSet add(Dataset<Row> found) {
     Column now = functions.lit(begun.toEpochMilli());

@@ -2,13 +2,17 @@ package io.icebergcrypto.spark.verify.scan;
 
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.functions;
@@ -165,6 +169,24 @@ public final class Tally {
                 .thenComparing(Problem::unchecked)
                 .thenComparing(Problem::path))
         .toList();
+  }
+
+  /** The files of {@link #problems}. */
+  public Set<String> paths() {
+    return problems.stream().map(Problem::path).collect(Collectors.toSet());
+  }
+
+  /**
+   * Says in the hints of problems when these files were right.
+   *
+   * @param rightAt when that was, by path
+   */
+  public void tellBefore(Map<String, Instant> rightAt, Function<Instant, String> words) {
+    problems.replaceAll(
+        problem -> {
+          Instant at = rightAt.get(problem.path());
+          return at == null ? problem : problem.withHint(words.apply(at) + problem.hint());
+        });
   }
 
   /** How many files were checked. */

@@ -7,13 +7,16 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.EarlierReport.Recorded;
+import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.testing.NoChmodFileSystem;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.Row;
@@ -179,6 +182,7 @@ class RecordedFilesTest {
     Thread.sleep(2);
     Map<String, Object> second = unsigned.seal(taken, unsigned.add(files(right("b"))));
     RecordedFiles next = open(signed(second));
+    assertThat(next.rightAt(next.right(), Set.of("a", "b"))).containsOnlyKeys("b");
     assertThat(next.unsigned(next.right())).as("a, which nobody signed").isEqualTo(1);
     assertThat(second).containsEntry("oldest", first.get("oldest")).containsEntry("files", 2L);
     assertThat(second).containsEntry("versions", List.of("unknown")); // classes without a jar
@@ -186,6 +190,19 @@ class RecordedFilesTest {
     RecordedFiles last = open(signed(third));
     assertThat(last.unsigned(last.right())).as("it stays so").isEqualTo(1);
     assertThat(open(signed(found(last))).right().few()).as("an empty record").isEmpty();
+  }
+
+  @Test
+  void aHintSaysWhenAFileWasRight() {
+    Tally tally = new Tally();
+    tally.add(Problem.of(FileKind.DATA, "a", "changed", ProblemCode.TAMPERED));
+    tally.add(Problem.of(FileKind.DATA, "b", "changed", ProblemCode.TAMPERED));
+    String hint = tally.problems().get(1).hint();
+    assertThat(tally.paths()).containsExactlyInAnyOrder("a", "b");
+    tally.tellBefore(Map.of("a", Instant.EPOCH), at -> "Right at " + at + ". ");
+    assertThat(tally.problems())
+        .extracting(Problem::hint)
+        .containsExactly("Right at 1970-01-01T00:00:00Z. " + hint, hint);
   }
 
   @Test
