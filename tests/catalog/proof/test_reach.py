@@ -177,7 +177,9 @@ def test_a_few_recorded_files_take_no_spark_job(lake: Lake, tmp_path: Path) -> N
     assert (second.record["files"], len(second.record["versions"])) == (2, 1)
     [problem] = since(second.sign(lake.spark, lake.catalog, "k1"), recheck=1.0).problems
     assert (Path(problem.path).name, problem.code) == (old.name, "tampered")
-    assert problem.hint.startswith("The report signed at 20") and " it was right at 20" in problem.hint
+    assert (
+        problem.hint.startswith("The report signed at 20") and " it was right at 20" in problem.hint
+    )
     assert since(signed).resumed_files == 0, "it is not forgotten"
     change(old, whole)
 
@@ -200,8 +202,8 @@ def test_what_a_manifest_lists_otherwise_is_read(lake: Lake, tmp_path: Path) -> 
     java, jvm = lake.java(), lake.spark._jvm
     assert jvm is not None
     new, old = (
-        java.snapshot(id).addedDataFiles(java.io()).iterator().next()
-        for id in (java.currentSnapshot().snapshotId(), java.currentSnapshot().parentId())
+        java.snapshot(snapshot).addedDataFiles(java.io()).iterator().next()
+        for snapshot in (java.currentSnapshot().snapshotId(), java.currentSnapshot().parentId())
     )
     other = jvm.org.apache.iceberg.DataFiles.builder(java.spec()).copy(new)
     other = other.withEncryptionKeyMetadata(old.keyMetadata()).build()

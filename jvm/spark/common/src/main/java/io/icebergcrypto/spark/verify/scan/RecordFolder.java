@@ -89,7 +89,7 @@ final class RecordFolder implements Serializable {
   /**
    * The bytes of a file.
    *
-   * @throws FileNotFoundException when there is none, or a folder is in its place
+   * @throws FileNotFoundException when it does not exist, or a folder is in its place
    */
   byte[] read(String name, int most) throws IOException {
     try (InputStream in = storage().open(path(name))) {
