@@ -128,7 +128,7 @@ def test_a_folder(lake: Lake, tmp_path: Path) -> None:
     lake.insert(lake.create(), [1])
     with verify_folder(lake.spark, str(lake.folder)) as report:
         assert report.ok, report
-        assert "have encrypted formats" in " ".join(str(report).split())
+        assert "of encrypted formats" in " ".join(str(report).split())
         assert report.files.count() == report.file_count
     plain = lake.folder / "t" / "data" / "a b%20c" / "rows.parquet"
     plain.parent.mkdir()
