@@ -111,6 +111,7 @@ def encrypt_table(
     *,
     dry_run: bool = False,
     max_bytes: int | None = None,
+    throttle: int | None = None,
     progress: bool | None = None,
 ) -> EncryptReport:
     """Encrypt a plaintext table in place: one commit, after all of its rows were copied, verified and compared.
@@ -126,11 +127,13 @@ def encrypt_table(
         dry_run: only say what would be done.
         max_bytes: how much this call copies, for a large table in portions. What is left is for the next calls; the
             table is encrypted by the last one, and plaintext until then. None: all of it.
+        throttle: how many bytes of the table a second this call copies at most, averaged over half a minute. None: as
+            fast as the cluster can.
         progress: show progress on stderr. None: when that is a terminal, or in a notebook.
 
     Raises:
         TableNotFoundError: there is no such table.
-        ConfigurationError: the key id is empty, or max_bytes is not above 0.
+        ConfigurationError: the key id is empty, or max_bytes or throttle is not above 0.
         NotSupportedError: the table is encrypted already, or has something that encrypted tables cannot have.
         AccessDeniedError: the catalog or the KMS does not allow the key.
         KeyNotFoundError: the KMS does not have the key.
@@ -139,12 +142,21 @@ def encrypt_table(
     """
     if not isinstance(key_id, str):
         raise ConfigurationError(f"{key_id!r} cannot be a key id", "for example 'sales'")
-    if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes <= 0):
-        raise ConfigurationError(f"max_bytes is {max_bytes!r}", "give a whole number above 0")
-    most = None if max_bytes is None else min(max_bytes, 2**63 - 1)
     name = table_name(table)
-    given = {"table": name, "key_id": key_id, "max_bytes": most, "dry_run": bool(dry_run)}
+    given = {
+        "table": name,
+        "key_id": key_id,
+        "max_bytes": _above_zero("max_bytes", max_bytes),
+        "throttle": _above_zero("throttle", throttle),
+        "dry_run": bool(dry_run),
+    }
     return EncryptReport(**_progress.run(spark, name, progress, "encrypt_table", **given))
+
+
+def _above_zero(name: str, value: int | None) -> int | None:
+    if value is not None and (not isinstance(value, int) or value <= 0):
+        raise ConfigurationError(f"{name} is {value!r}", "give a whole number above 0")
+    return None if value is None else min(value, 2**63 - 1)
 
 
 def purge_plaintext(
