@@ -13,6 +13,9 @@ from pyspark_iceberg_crypto.reports._report import Changed
 from pyspark_iceberg_crypto.verbs import _progress
 
 
+_MAX_LONG = 2**63 - 1
+
+
 @dataclass(frozen=True)
 class EncryptReport(Changed):
     """A table that was encrypted in place. It prints as text.
@@ -142,21 +145,23 @@ def encrypt_table(
     """
     if not isinstance(key_id, str):
         raise ConfigurationError(f"{key_id!r} cannot be a key id", "for example 'sales'")
+    if not _is_limit(max_bytes):
+        raise ConfigurationError(f"max_bytes is {max_bytes!r}", "give a whole number above 0")
+    if not _is_limit(throttle):
+        raise ConfigurationError(f"throttle is {throttle!r}", "give a whole number above 0")
     name = table_name(table)
     given = {
         "table": name,
         "key_id": key_id,
-        "max_bytes": _above_zero("max_bytes", max_bytes),
-        "throttle": _above_zero("throttle", throttle),
+        "max_bytes": max_bytes and min(max_bytes, _MAX_LONG),
+        "throttle": throttle and min(throttle, _MAX_LONG),
         "dry_run": bool(dry_run),
     }
     return EncryptReport(**_progress.run(spark, name, progress, "encrypt_table", **given))
 
 
-def _above_zero(name: str, value: int | None) -> int | None:
-    if value is not None and (not isinstance(value, int) or value <= 0):
-        raise ConfigurationError(f"{name} is {value!r}", "give a whole number above 0")
-    return None if value is None else min(value, 2**63 - 1)
+def _is_limit(value: int | None) -> bool:
+    return value is None or isinstance(value, int) and value > 0
 
 
 def purge_plaintext(
