@@ -12,7 +12,6 @@ from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.reports._report import Changed
 from pyspark_iceberg_crypto.verbs import _progress
 
-
 _MAX_LONG = 2**63 - 1
 
 
@@ -161,7 +160,7 @@ def encrypt_table(
 
 
 def _is_limit(value: int | None) -> bool:
-    return value is None or isinstance(value, int) and value > 0
+    return value is None or (isinstance(value, int) and value > 0)
 
 
 def purge_plaintext(
