@@ -17,6 +17,13 @@ from pyspark_iceberg_crypto import CancelledError, decrypt_table, encrypt_table,
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 
+@pytest.fixture
+def in_turn(hadoop: Lake) -> Iterator[Lake]:
+    """Groups of files are copied one after another, so that it is known which one a file belongs to."""
+    with hadoop.configured("spark.iceberg-crypto.encrypt.groups-at-once", "1"):
+        yield hadoop
+
+
 @contextmanager
 def held(
     lake: Lake, number: int, then: Callable[[], object], whole: bool = False
@@ -64,62 +71,80 @@ def table_of(lake: Lake, key: str | None, files: int) -> str:
     return table
 
 
-def test_a_cancelled_job_is_no_lost_race(hadoop: Lake) -> None:
+def test_a_cancelled_job_is_no_lost_race(in_turn: Lake) -> None:
     """Another commit comes first, so that what fails then could be the files of an expired snapshot."""
-    table = table_of(hadoop, None, 6)
+    table = table_of(in_turn, None, 6)
 
     def overtaken() -> None:
-        hadoop.sql(f"INSERT INTO {table} VALUES (9, '{MARKER}', 'p')")
+        in_turn.sql(f"INSERT INTO {table} VALUES (9, '{MARKER}', 'p')")
 
-        hadoop.spark.sparkContext.cancelAllJobs()
+        in_turn.spark.sparkContext.cancelAllJobs()
 
     with (
-        held(hadoop, 3, overtaken) as begun,
+        held(in_turn, 3, overtaken) as begun,
+        pytest.raises(CancelledError, match="Job .* cancelled"),
+    ):
+        encrypt_table(in_turn.spark, table, "k1")
+    assert begun == [4]  # with the other commit's file
+    assert in_turn.properties(table).get("encryption.key-id") is None
+    assert encrypt_table(in_turn.spark, table, "k1").copied_files == 7 - 2
+    assert in_turn.ids(table) == [*range(6), 9]
+    with verify_table(in_turn.spark, table, deep=True) as report:
+        assert report.ok, str(report)
+
+
+def test_groups_that_are_copied_side_by_side_end_together(hadoop: Lake) -> None:
+    table = table_of(hadoop, None, 6)
+    with (
+        held(hadoop, 3, hadoop.spark.sparkContext.cancelAllJobs) as begun,
         pytest.raises(CancelledError, match="Job .* cancelled"),
     ):
         encrypt_table(hadoop.spark, table, "k1")
-    assert begun == [4]  # with the other commit's file
+    assert begun[0] in (3, 4), "one of the other group, and none after the cancel"
+    with held(hadoop, 2, lambda: os.kill(os.getpid(), signal.SIGINT)) as begun, pytest.raises(KeyboardInterrupt):
+        encrypt_table(hadoop.spark, table, "k1")
+    assert begun[0] in (2, 3)
     assert hadoop.properties(table).get("encryption.key-id") is None
-    assert encrypt_table(hadoop.spark, table, "k1").copied_files == 7 - 2
-    assert hadoop.ids(table) == [*range(6), 9]
+    encrypt_table(hadoop.spark, table, "k1")
+    assert hadoop.ids(table) == list(range(6))
     with verify_table(hadoop.spark, table, deep=True) as report:
         assert report.ok, str(report)
 
 
-def test_ctrl_c_ends_the_call_in_the_jvm(hadoop: Lake) -> None:
+def test_ctrl_c_ends_the_call_in_the_jvm(in_turn: Lake) -> None:
     """It has ended when Python goes on: PySpark cancels only the jobs of that moment."""
-    table = table_of(hadoop, None, 9)
+    table = table_of(in_turn, None, 9)
     interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
-    with held(hadoop, 3, interrupt) as begun:
+    with held(in_turn, 3, interrupt) as begun:
         with pytest.raises(KeyboardInterrupt):
-            encrypt_table(hadoop.spark, table, "k1")
-        java: Any = hadoop.spark
+            encrypt_table(in_turn.spark, table, "k1")
+        java: Any = in_turn.spark
         api = java._jvm.io.icebergcrypto.python.PythonApi
         assert api.cancel(java._jsparkSession) == 0, "no call is under way"
     assert begun == [3]
-    assert hadoop.properties(table).get("encryption.key-id") is None
-    assert encrypt_table(hadoop.spark, table, "k1").copied_files == 9 - 2
-    assert hadoop.ids(table) == list(range(9))
+    assert in_turn.properties(table).get("encryption.key-id") is None
+    assert encrypt_table(in_turn.spark, table, "k1").copied_files == 9 - 2
+    assert in_turn.ids(table) == list(range(9))
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["begun", "ended"])
-def test_decrypting_tells_of_plaintext_that_is_left(hadoop: Lake, whole: bool) -> None:
+def test_decrypting_tells_of_plaintext_that_is_left(in_turn: Lake, whole: bool) -> None:
     """A task that is at work deletes its file; that of one which ended at that moment is left."""
-    table = table_of(hadoop, "k1", 4)
-    before = set(hadoop.files())
-    cancel = hadoop.spark.sparkContext.cancelAllJobs
+    table = table_of(in_turn, "k1", 4)
+    before = set(in_turn.files())
+    cancel = in_turn.spark.sparkContext.cancelAllJobs
     with (
-        held(hadoop, 3, cancel, whole),
+        held(in_turn, 3, cancel, whole),
         pytest.raises(CancelledError, match="strays => true finds it"),
     ):
-        decrypt_table(hadoop.spark, table, confirm=True)
-    assert hadoop.properties(table).get("encryption.key-id") == "k1"
-    left = set(hadoop.files()) - before
+        decrypt_table(in_turn.spark, table, confirm=True)
+    assert in_turn.properties(table).get("encryption.key-id") == "k1"
+    left = set(in_turn.files()) - before
     plain = [p for p in left if p.suffix == ".parquet" and magic(p) not in ENCRYPTED_MAGIC]
     assert len(plain) == whole, plain
-    with verify_table(hadoop.spark, table, strays=True) as report:
+    with verify_table(in_turn.spark, table, strays=True) as report:
         assert report.ok == (not whole), str(report)
         found = [(problem.code, problem.path) for problem in report.problems]
         assert found == [("plaintext", str(path)) for path in plain]
-    assert decrypt_table(hadoop.spark, table, confirm=True).files == 4
-    assert hadoop.ids(table) == list(range(4))
+    assert decrypt_table(in_turn.spark, table, confirm=True).files == 4
+    assert in_turn.ids(table) == list(range(4))

@@ -35,7 +35,7 @@ record GroupSize(
   /** The size that fits the cluster. */
   static GroupSize of(SparkSession spark, Table table) {
     return new GroupSize(
-        coresOf(spark), 0, 0, Long.MAX_VALUE, fileSize(table), (int) USUALLY_AT_ONCE);
+        coresOf(spark), 0, 0, Long.MAX_VALUE, fileSize(table), groupsAtOnce(spark));
   }
 
   /**
@@ -50,7 +50,11 @@ record GroupSize(
         setting(spark, FILES, 0),
         maxBytes,
         fileSize(table),
-        (int) Math.min(MOST_AT_ONCE, setting(spark, AT_ONCE, USUALLY_AT_ONCE)));
+        groupsAtOnce(spark));
+  }
+
+  private static int groupsAtOnce(SparkSession spark) {
+    return (int) Math.min(MOST_AT_ONCE, setting(spark, AT_ONCE, USUALLY_AT_ONCE));
   }
 
   private static IntSupplier coresOf(SparkSession spark) {
