@@ -129,7 +129,7 @@ def encrypt_table(
         dry_run: only say what would be done.
         max_bytes: how much this call copies, for a large table in portions. What is left is for the next calls; the
             table is encrypted by the last one, and plaintext until then. None: all of it.
-        throttle: how many bytes of the table a second this call copies at most, averaged over half a minute. None: as
+        throttle: how many bytes of the table a second this call copies at most, averaged over a minute. None: as
             fast as the cluster can.
         progress: show progress on stderr. None: when that is a terminal, or in a notebook.
 

@@ -26,7 +26,11 @@ def in_turn(hadoop: Lake) -> Iterator[Lake]:
 
 @contextmanager
 def held(
-    lake: Lake, number: int, then: Callable[[], object], whole: bool = False
+    lake: Lake,
+    number: int,
+    then: Callable[[], object],
+    whole: bool = False,
+    files: tuple[str, str] = ("data", ".parquet"),
 ) -> Iterator[list[int]]:
     """Does something while the copy of a table creates a file of this number, which waits until the block ends.
 
@@ -35,6 +39,7 @@ def held(
         number: which of its data files, from 1.
         then: what is done.
         whole: whether that file is written first, and nothing that its task is told stops it then.
+        files: the folder of these files, and how their names end.
 
     Yields:
         a list that has, after the block, how many files the copy has begun, then and later.
@@ -42,7 +47,7 @@ def held(
     context: Any = lake.spark.sparkContext
     storage = context._jvm.io.icebergcrypto.testing.NoChmodFileSystem
     hold = storage.holdWhole if whole else storage.hold
-    hold(str(lake.folder / "t" / "data"), ".parquet", number)
+    hold(str(lake.folder / "t" / files[0]), files[1], number)
     thread = threading.Thread(target=lambda: storage.awaitHeld() and then())
     thread.start()
     begun: list[int] = []
@@ -101,7 +106,10 @@ def test_groups_that_are_copied_side_by_side_end_together(hadoop: Lake) -> None:
     ):
         encrypt_table(hadoop.spark, table, "k1")
     assert begun[0] in (3, 4), "one of the other group, and none after the cancel"
-    with held(hadoop, 2, lambda: os.kill(os.getpid(), signal.SIGINT)) as begun, pytest.raises(KeyboardInterrupt):
+    with (
+        held(hadoop, 2, lambda: os.kill(os.getpid(), signal.SIGINT)) as begun,
+        pytest.raises(KeyboardInterrupt),
+    ):
         encrypt_table(hadoop.spark, table, "k1")
     assert begun[0] in (2, 3)
     assert hadoop.properties(table).get("encryption.key-id") is None
@@ -109,6 +117,45 @@ def test_groups_that_are_copied_side_by_side_end_together(hadoop: Lake) -> None:
     assert hadoop.ids(table) == list(range(6))
     with verify_table(hadoop.spark, table, deep=True) as report:
         assert report.ok, str(report)
+
+
+def test_plaintext_that_no_manifest_lists_yet_is_deleted(hadoop: Lake) -> None:
+    table = table_of(hadoop, "k1", 2)
+    before = set(hadoop.files())
+    interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
+    with (
+        held(hadoop, 1, interrupt, files=("metadata", "-m0.avro")) as begun,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        decrypt_table(hadoop.spark, table, confirm=True)
+    assert begun == [1]
+    assert {path for path in set(hadoop.files()) - before if path.suffix == ".parquet"} == set()
+    assert hadoop.ids(table) == [0, 1]
+
+
+@pytest.mark.parametrize("key", [None, "k1"], ids=["encrypt", "decrypt"])
+def test_a_job_group_is_cancelled_as_a_whole(hadoop: Lake, key: str | None) -> None:
+    """Threads that copy groups of files have the caller's job group: no job of it writes on."""
+    table = table_of(hadoop, key, 4)
+    before, context = set(hadoop.files()), hadoop.spark.sparkContext
+    context.setJobGroup("a statement", "of a server's user")
+    try:
+        with (
+            held(hadoop, 2, lambda: context.cancelJobGroup("a statement")) as begun,
+            pytest.raises(CancelledError, match="Job .* cancelled"),
+        ):
+            if key:
+                decrypt_table(hadoop.spark, table, confirm=True)
+            else:
+                encrypt_table(hadoop.spark, table, "k1")
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.job.description", None)
+    assert begun[0] == 2 or (begun[0] == 3 and not key), "one of the other group"
+    assert hadoop.properties(table).get("encryption.key-id") == key
+    assert hadoop.ids(table) == list(range(4))
+    if key:
+        assert {path for path in set(hadoop.files()) - before if path.suffix == ".parquet"} == set()
 
 
 def test_ctrl_c_ends_the_call_in_the_jvm(in_turn: Lake) -> None:

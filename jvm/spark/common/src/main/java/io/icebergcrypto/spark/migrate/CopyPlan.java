@@ -8,21 +8,25 @@ import io.icebergcrypto.spark.table.Workers;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.SortedMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.DataOperations;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.ManifestContent;
 import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.Scan;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
@@ -42,9 +46,10 @@ final class CopyPlan {
   private final List<Version> versions;
   private final Map<Unit, Share> units = new HashMap<>();
   private final List<List<LoggedGroup>> groups = new ArrayList<>(); // of each version
+  private final String name;
   private TableMetadata base;
-  private List<FileScanTask> added; // null: what is missing is found by a scan
-  private int addedTo;
+  private List<FileScanTask> newFiles; // null: what is missing is found by a scan
+  private int newFilesOf;
   private long files;
   private long bytes;
   private long filesLeft;
@@ -60,31 +65,63 @@ final class CopyPlan {
   /** Files that are copied together, by what they have in common. */
   private record Kind(long versions, int specId, FileFormat format) {}
 
-  /**
-   * Files that are copied together.
-   *
-   * @param source what they are read from
-   * @param units what each of them is, with its delete files
-   */
-  record Group(
-      BaseTable source, int specId, FileFormat format, List<FileScanTask> files, List<Unit> units) {
+  /** Files that are copied together. */
+  static final class Group {
+    private final BaseTable source;
+    private final Kind kind;
+    private final List<FileScanTask> files = new ArrayList<>();
+    private final List<Unit> units = new ArrayList<>();
+    private long bytes;
+
     private Group(BaseTable source, Kind kind) {
-      this(source, kind.specId(), kind.format(), new ArrayList<>(), new ArrayList<>());
+      this.source = source;
+      this.kind = kind;
     }
 
     private void add(FileScanTask file, Unit unit) {
       files.add(file);
       units.add(unit);
+      bytes += file.file().fileSizeInBytes();
     }
 
-    /** The length of the files. */
+    /** What they are read from. */
+    BaseTable source() {
+      return source;
+    }
+
+    /** Their partition spec. */
+    int specId() {
+      return kind.specId();
+    }
+
+    /** What their copies are. */
+    FileFormat format() {
+      return kind.format();
+    }
+
+    List<FileScanTask> files() {
+      return files;
+    }
+
+    /** What each of them is, with its delete files. */
+    List<Unit> units() {
+      return units;
+    }
+
+    /** Their length together. */
     long bytes() {
-      return files.stream().mapToLong(file -> file.file().fileSizeInBytes()).sum();
+      return bytes;
     }
   }
 
-  /** Copies a group; null: enough was copied. */
+  /** Copies groups. */
   interface Copier {
+    /** Asked of one group after another: whether it is to be copied; false: enough was. */
+    default boolean takes(Group group) {
+      return true;
+    }
+
+    /** Copies a group that it takes, on any thread. */
     LoggedGroup copy(Group group);
   }
 
@@ -95,6 +132,7 @@ final class CopyPlan {
    */
   CopyPlan(SourceViews views, String name, TableMetadata base, List<LoggedGroup> copied) {
     this.views = views;
+    this.name = name;
     this.base = base;
     this.versions = versions(name, base);
     versions.forEach(version -> groups.add(new ArrayList<>()));
@@ -129,7 +167,7 @@ final class CopyPlan {
    *
    * @return false: something else happened as well, so that another plan has to be made
    */
-  boolean follows(String name, TableMetadata now) {
+  boolean follows(TableMetadata now) {
     List<Version> next = versions(name, now);
     int changed = changed(next);
     if (changed < 0
@@ -139,14 +177,14 @@ final class CopyPlan {
       return false;
     }
 
-    List<FileScanTask> tasks = added(now, versions.get(changed), next.get(changed));
+    List<FileScanTask> tasks = whatWasAdded(now, versions.get(changed), next.get(changed));
     if (tasks == null) {
       return false;
     }
 
     this.base = now;
-    this.added = tasks;
-    this.addedTo = changed;
+    this.newFiles = tasks;
+    this.newFilesOf = changed;
     versions.set(changed, next.get(changed));
     tasks.forEach(task -> count(task, changed));
     countLeft();
@@ -165,14 +203,16 @@ final class CopyPlan {
   }
 
   /**
-   * The files that a version has beside those of an earlier one; null when that is not all there is
-   * to it. The manifests tell, whatever the writer called what it did: all earlier ones are there,
-   * and the others only add data files, to which no earlier delete applies.
+   * The files that a version has beside those of an earlier one; null when others are gone, or have
+   * other deletes or row ids. All commits in between only appended, as they say; and as manifests
+   * say, all that were there are as they were, and the others add these files and nothing else.
    */
-  private List<FileScanTask> added(TableMetadata now, Version before, Version after) {
+  private List<FileScanTask> whatWasAdded(TableMetadata now, Version before, Version after) {
     BaseTable view = views.of(now, after.schemaId());
     Snapshot old = now.snapshot(before.snapshotId());
-    if (old == null || !SnapshotUtil.isAncestorOf(view, after.snapshotId(), old.snapshotId())) {
+    if (old == null
+        || before.schemaId() != after.schemaId()
+        || !onlyAppends(view, old.snapshotId(), after.snapshotId())) {
       return null;
     }
 
@@ -181,24 +221,15 @@ final class CopyPlan {
         .allManifests(view.io())
         .forEach(manifest -> manifests.put(manifest.path(), manifest));
     for (ManifestFile manifest : old.allManifests(view.io())) {
-      if (manifests.remove(manifest.path()) == null) {
+      ManifestFile same = manifests.remove(manifest.path());
+      if (same == null
+          || same.sequenceNumber() != manifest.sequenceNumber()
+          || !Objects.equals(same.firstRowId(), manifest.firstRowId())) {
         return null;
       }
     }
 
-    long files = 0;
-    for (ManifestFile manifest : manifests.values()) {
-      if (manifest.content() != ManifestContent.DATA
-          || manifest.addedFilesCount() == null
-          || manifest.hasExistingFiles()
-          || manifest.hasDeletedFiles()) {
-        return null;
-      }
-
-      files += manifest.addedFilesCount();
-    }
-
-    if (files > MOST_ADDED) {
+    if (!onlyAdd(manifests.values())) {
       return null;
     }
 
@@ -208,7 +239,54 @@ final class CopyPlan {
             .fromSnapshotExclusive(before.snapshotId())
             .toSnapshot(after.snapshotId()),
         tasks::add);
-    return tasks.size() == files ? tasks : null;
+    List<String> scanned = tasks.stream().map(task -> task.file().location()).sorted().toList();
+    return scanned.equals(paths(view, manifests.values())) ? tasks : null;
+  }
+
+  private static boolean onlyAppends(BaseTable table, long before, long after) {
+    if (before == after || !SnapshotUtil.isAncestorOf(table, after, before)) {
+      return false;
+    }
+
+    for (Snapshot snapshot : SnapshotUtil.ancestorsBetween(after, before, table::snapshot)) {
+      if (!DataOperations.APPEND.equals(snapshot.operation())) {
+        return false;
+      }
+    }
+
+    return true;
+  }
+
+  /** Whether manifests add data files, and not too many to hold. */
+  private static boolean onlyAdd(Collection<ManifestFile> manifests) {
+    long files = 0;
+    for (ManifestFile manifest : manifests) {
+      if (manifest.content() != ManifestContent.DATA
+          || manifest.addedFilesCount() == null
+          || manifest.hasExistingFiles()
+          || manifest.hasDeletedFiles()) {
+        return false;
+      }
+
+      files += manifest.addedFilesCount();
+    }
+
+    return files <= MOST_ADDED;
+  }
+
+  private static List<String> paths(BaseTable table, Collection<ManifestFile> manifests) {
+    List<String> paths = new ArrayList<>();
+    for (ManifestFile manifest : manifests) {
+      try (CloseableIterable<String> files =
+          ManifestFiles.readPaths(manifest, table.io(), table.specs())) {
+        files.forEach(paths::add);
+      } catch (IOException e) {
+        throw new UncheckedIOException("Cannot read " + manifest.path(), e);
+      }
+    }
+
+    Collections.sort(paths);
+    return paths;
   }
 
   /** Counts what is left. The length is an estimate: the plan keeps none. */
@@ -256,9 +334,9 @@ final class CopyPlan {
   /** Copies what no version has yet, in groups of a size, some of them at the same time. */
   void copy(GroupSize size, Copier copier) {
     for (int i = 0; i < versions.size(); i++) {
-      int version = i;
       SortedMap<Integer, LoggedGroup> copied = new ConcurrentSkipListMap<>();
-      int[] begun = {0};
+      int version = i;
+      int[] taken = {0};
       Workers.run(
           size.atOnce(),
           workers ->
@@ -266,17 +344,15 @@ final class CopyPlan {
                   version,
                   size,
                   group -> {
-                    int number = begun[0]++;
-                    workers.begin(
-                        () -> {
-                          LoggedGroup copy = copier.copy(group);
-                          if (copy != null) {
-                            copied.put(number, copy);
-                          }
-                        });
+                    if (copier.takes(group)) {
+                      int number = taken[0]++;
+                      workers.begin(() -> copied.put(number, copier.copy(group)));
+                    }
                   }));
       copied.values().forEach(this::use);
     }
+
+    this.newFiles = newFiles == null ? null : List.of();
   }
 
   /** Files that a version has and that are not copied yet, in groups. */
@@ -284,7 +360,6 @@ final class CopyPlan {
     long bit = 1L << version;
     BaseTable source = views.of(base, versions.get(version).schemaId());
     Map<Kind, Group> open = new HashMap<>();
-    Map<Kind, Long> sizes = new HashMap<>();
     Consumer<FileScanTask> collect =
         task -> {
           Unit unit = firstWithout(task, bit, true);
@@ -295,17 +370,15 @@ final class CopyPlan {
             Kind kind = new Kind(missing, task.file().specId(), formatOf(task));
             Group group = open.computeIfAbsent(kind, key -> new Group(source, key));
             group.add(task, unit);
-            long length = sizes.merge(kind, task.file().fileSizeInBytes(), Long::sum);
-            if (size.isFull(length, group.files().size())) {
+            if (size.isFull(group.bytes(), group.files().size())) {
               each.accept(open.remove(kind));
-              sizes.remove(kind);
             }
           }
         };
-    if (added == null) {
+    if (newFiles == null) {
       scan(versions.get(version), collect);
-    } else if (version == addedTo) {
-      added.forEach(collect);
+    } else if (version == newFilesOf) {
+      newFiles.forEach(collect);
     }
 
     open.values().forEach(each);

@@ -9,6 +9,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.iceberg.BaseTable;
@@ -43,21 +44,22 @@ record GroupCopy(SparkSession spark, CopyPlan.Group group, BaseTable target, Tab
    * Copies the files.
    *
    * @param manifest where to write the manifest, which no snapshot has yet
+   * @param written is told of each new file, before the manifest names it
    */
-  LoggedGroup copy(String manifest) {
+  LoggedGroup copy(String manifest, Consumer<String> written) {
     Schema schema = group.source().schema();
     int specId = WritableSpec.of(form, schema, group.specId());
-    List<List<DataFile>> written = new ArrayList<>();
+    List<List<DataFile>> copied = new ArrayList<>();
     if (target.locationProvider().newDataLocation(ANY_NAME).endsWith(ANY_NAME)) {
-      written.addAll(write(specId, group.files()));
+      copied.addAll(write(specId, group.files(), written));
     } else { // a location provider of the user's, whose names do not say what a file is made of
-      group.files().forEach(file -> written.addAll(write(specId, List.of(file))));
+      group.files().forEach(file -> copied.addAll(write(specId, List.of(file), written)));
     }
 
     List<DataFile> all = new ArrayList<>();
     List<UnitCopy> copies = new ArrayList<>();
-    for (int i = 0; i < written.size(); i++) {
-      List<DataFile> own = written.get(i);
+    for (int i = 0; i < copied.size(); i++) {
+      List<DataFile> own = copied.get(i);
       long rows = own.stream().mapToLong(DataFile::recordCount).sum();
       copies.add(new UnitCopy(group.units().get(i), all.size(), own.size(), rows));
       all.addAll(own);
@@ -71,7 +73,7 @@ record GroupCopy(SparkSession spark, CopyPlan.Group group, BaseTable target, Tab
   }
 
   /** Writes files together; returns the new ones of each. */
-  private List<List<DataFile>> write(int specId, List<FileScanTask> files) {
+  private List<List<DataFile>> write(int specId, List<FileScanTask> files, Consumer<String> told) {
     long size = GroupSize.fileSize(group.source());
     Set<DataFile> written =
         RewriteTables.read(
@@ -81,6 +83,7 @@ record GroupCopy(SparkSession spark, CopyPlan.Group group, BaseTable target, Tab
             size,
             size,
             rows -> RewriteTables.named(target, id -> write(rows, id, specId, size)));
+    written.forEach(file -> told.accept(file.location()));
     List<List<DataFile>> byFile = new ArrayList<>();
     Map<DataFile, List<DataFile>> bySource = new IdentityHashMap<>();
     for (FileScanTask file : files) {

@@ -32,10 +32,9 @@ record GroupSize(
   private static final long MOST_BYTES = 1L << 40;
   private static final long FILES_PER_CORE = 4;
 
-  /** The size that fits the cluster. */
-  static GroupSize of(SparkSession spark, Table table) {
-    return new GroupSize(
-        coresOf(spark), 0, 0, Long.MAX_VALUE, fileSize(table), groupsAtOnce(spark));
+  /** The size that fits the cluster, one group after another. */
+  static GroupSize inTurn(SparkSession spark, Table table) {
+    return new GroupSize(coresOf(spark), 0, 0, Long.MAX_VALUE, fileSize(table), 1);
   }
 
   /**
@@ -50,11 +49,7 @@ record GroupSize(
         setting(spark, FILES, 0),
         maxBytes,
         fileSize(table),
-        groupsAtOnce(spark));
-  }
-
-  private static int groupsAtOnce(SparkSession spark) {
-    return (int) Math.min(MOST_AT_ONCE, setting(spark, AT_ONCE, USUALLY_AT_ONCE));
+        (int) Math.min(MOST_AT_ONCE, setting(spark, AT_ONCE, USUALLY_AT_ONCE)));
   }
 
   private static IntSupplier coresOf(SparkSession spark) {

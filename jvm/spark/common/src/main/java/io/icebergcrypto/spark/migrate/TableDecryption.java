@@ -62,6 +62,7 @@ public final class TableDecryption {
   private final BaseTable behind;
   private final Progress progress;
   private final List<LoggedGroup> copied = new ArrayList<>();
+  private final List<String> unlisted = new ArrayList<>(); // written, and in none of them
   private final SourceViews views = this::view;
   private final CopyManifests manifests = new CopyManifests();
   private Map<Version, List<LoggedGroup>> kept = Map.of(); // those that the commit has
@@ -183,7 +184,7 @@ public final class TableDecryption {
       CopyPlan plan = new CopyPlan(views, table.name(), base, copied);
       begin("copying rows", plan.filesLeft(), plan.bytesLeft());
       TableMetadata form = PlaintextForm.of(base);
-      plan.copy(GroupSize.of(spark, table), group -> copy(form, group));
+      plan.copy(GroupSize.inTurn(spark, table), group -> copy(form, group));
       BaseTable target = view(form, base.currentSchemaId());
       Map<Version, List<LoggedGroup>> groups = manifests.of(target, plan.groups());
       BaseTable next =
@@ -230,16 +231,13 @@ public final class TableDecryption {
   }
 
   private LoggedGroup copy(TableMetadata form, CopyPlan.Group group) {
-    SparkSession.setActiveSession(spark); // several threads do this
     BaseTable target = view(form, group.source().schema().schemaId());
     String manifest = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
-    LoggedGroup copy = new GroupCopy(spark, group, target, form).copy(manifest);
-    synchronized (copied) {
-      copied.add(copy);
-      Progress.Counter counter = progress.counter();
-      group.files().forEach(file -> counter.add(file.file().fileSizeInBytes()));
-    }
-
+    LoggedGroup copy = new GroupCopy(spark, group, target, form).copy(manifest, unlisted::add);
+    copied.add(copy);
+    unlisted.clear();
+    Progress.Counter counter = progress.counter();
+    group.files().forEach(file -> counter.add(file.file().fileSizeInBytes()));
     return copy;
   }
 
@@ -288,6 +286,8 @@ public final class TableDecryption {
       copied.forEach(group -> delete(group, List.of()));
       copied.clear();
     }
+
+    delete(List.copyOf(unlisted)); // of groups that failed, which no table has
 
     delete(manifests.unused(kept).stream().filter(path -> !left.containsKey(path)).toList());
   }

@@ -24,7 +24,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
@@ -48,6 +47,9 @@ public final class TableEncryption {
   /** Each takes up what was committed during the one before, and so has less to do. */
   private static final int ROUNDS = 100;
 
+  /** How many of these may fail, as when files of an expired snapshot are gone. */
+  private static final int FAILED_ROUNDS = 20;
+
   private final SparkSession spark;
   private final PlaintextTable plaintext;
   private final SourceViews views;
@@ -61,12 +63,15 @@ public final class TableEncryption {
   private EncryptedKey kek;
   private final CopyManifests manifests = new CopyManifests();
   private Map<Version, List<LoggedGroup>> kept = Map.of(); // those that the commit has
-  private final Set<String> proven = new HashSet<>(); // groups, and the version they were read in
+  private final Set<Proven> proven = new HashSet<>();
   private CopyPlan plan; // of the round before; null: it is not known what that has copied
   private boolean verified = false;
   private boolean looked = false; // whether the copies of earlier calls are still there
   private int copiedFiles = 0;
-  private long begunBytes = 0;
+  private long takenBytes = 0;
+
+  /** Copies that were compared as a schema reads them. */
+  private record Proven(int schemaId, LoggedGroup copies) {}
 
   private TableEncryption(
       SparkSession spark, PlaintextTable plaintext, EncryptionOptions options, Progress progress) {
@@ -129,6 +134,7 @@ public final class TableEncryption {
   }
 
   private EncryptionReport run() {
+    int failed = 0;
     for (int round = 1; ; round++) {
       CancelledException.check();
       TableMetadata base = plaintext.refreshed();
@@ -142,7 +148,7 @@ public final class TableEncryption {
       } catch (Exception e) { // Spark throws checked ones undeclared
         CancelledException.rethrow(e);
         // files of a snapshot that was expired meanwhile are gone
-        if (round == ROUNDS || isInForce(base)) {
+        if (++failed == FAILED_ROUNDS || round == ROUNDS || isInForce(base)) {
           throw failed(e);
         }
       }
@@ -190,7 +196,7 @@ public final class TableEncryption {
     }
 
     begin("copying rows", plan.filesLeft(), plan.bytesLeft());
-    plan.copy(groupSize, group -> copy(form, group));
+    plan.copy(groupSize, new Copies(form));
     plan.countLeft();
     this.plan = plan;
     if (plan.filesLeft() > 0) {
@@ -258,7 +264,7 @@ public final class TableEncryption {
   private CopyPlan plan(TableMetadata base) {
     CopyPlan before = plan;
     this.plan = null; // until all that this one has is copied
-    return before != null && before.follows(plaintext.name(), base)
+    return before != null && before.follows(base)
         ? before
         : new CopyPlan(views, plaintext.name(), base, log.groups());
   }
@@ -278,35 +284,42 @@ public final class TableEncryption {
     return List.of(kek);
   }
 
-  private LoggedGroup copy(TableMetadata form, CopyPlan.Group group) {
-    SparkSession.setActiveSession(spark); // several threads do this
-    if (!begins(group.bytes())) {
-      return null;
+  /** Copies groups into a table to be, as far as this call copies, and proves each. */
+  private final class Copies implements CopyPlan.Copier {
+    private final TableMetadata form;
+
+    private Copies(TableMetadata form) {
+      this.form = form;
     }
 
-    throttle.await(group.bytes());
-    BaseTable target = target(EncryptedForm.withSchema(form, group.source().schema().schemaId()));
-    LoggedGroup copy = new GroupCopy(spark, group, target, form).copy(log.newManifest());
-    proof.prove(group.source(), target, copy, group.files());
-    copied(target, copy, group.files());
-    return copy;
-  }
+    @Override
+    public boolean takes(CopyPlan.Group group) {
+      if (takenBytes >= options.maxBytes()) {
+        return false;
+      }
 
-  /** Whether this call copies more. */
-  private synchronized boolean begins(long bytes) {
-    if (begunBytes >= options.maxBytes()) {
-      return false;
+      takenBytes += group.bytes();
+      throttle.await(group.bytes());
+      return true;
     }
 
-    begunBytes += bytes;
-    return true;
+    @Override
+    public LoggedGroup copy(CopyPlan.Group group) {
+      BaseTable source = group.source();
+      BaseTable target = target(EncryptedForm.withSchema(form, source.schema().schemaId()));
+      LoggedGroup copy =
+          new GroupCopy(spark, group, target, form).copy(log.newManifest(), written -> {});
+      proof.prove(source, target, copy, group.files());
+      copied(target, copy, group);
+      return copy;
+    }
   }
 
-  private synchronized void copied(BaseTable target, LoggedGroup copy, List<FileScanTask> files) {
+  private synchronized void copied(BaseTable target, LoggedGroup copy, CopyPlan.Group group) {
     log.add(target, copy);
-    copiedFiles += files.size();
+    copiedFiles += group.files().size();
     Progress.Counter counter = progress.counter();
-    files.forEach(file -> counter.add(file.file().fileSizeInBytes()));
+    group.files().forEach(file -> counter.add(file.file().fileSizeInBytes()));
   }
 
   private BaseTable target(TableMetadata metadata) {
@@ -356,10 +369,10 @@ public final class TableEncryption {
     long rows = groups.stream().mapToLong(LoggedGroup::rows).sum();
     proof.requireRows(ref, rows, rowsOf(made));
     int schemaId = version.schemaId();
-    List<String> unproven =
+    List<Proven> unproven =
         groups.stream()
             .filter(group -> group.schemaId() != schemaId || schemaId != base.currentSchemaId())
-            .map(group -> version + " " + group.manifests().get(0).path())
+            .map(group -> new Proven(schemaId, group))
             .filter(group -> !proven.contains(group))
             .toList();
     if (!unproven.isEmpty()) {

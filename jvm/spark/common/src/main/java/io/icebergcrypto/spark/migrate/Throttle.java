@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit;
 /** Lets groups of files begin so that their bytes are copied at a rate, on average. */
 final class Throttle {
   /** A group has at most as many bytes as may be copied in this time, but for its last file. */
-  private static final long SECONDS_PER_GROUP = 30;
+  private static final long SECONDS_PER_GROUP = 60;
 
   private final long bytesPerSecond;
   private long free = System.nanoTime();

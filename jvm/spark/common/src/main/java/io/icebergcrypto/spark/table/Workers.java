@@ -2,7 +2,6 @@ package io.icebergcrypto.spark.table;
 
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.kms.call.AsCaller;
-import io.icebergcrypto.kms.call.DaemonThreads;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.ExecutorService;
@@ -24,12 +23,22 @@ public final class Workers {
   private int done;
 
   private Workers(int threads) {
-    this.pool = Executors.newFixedThreadPool(threads, new DaemonThreads("iceberg-crypto-parts"));
+    this.pool = Executors.newFixedThreadPool(threads, Workers::newThread);
     this.free = new Semaphore(threads);
   }
 
   /**
-   * Does parts, the first error of which is thrown.
+   * One that inherits Spark's local properties, and so ends with the jobs of a group that is
+   * cancelled. It is made for this call alone.
+   */
+  private static Thread newThread(Runnable work) {
+    Thread thread = new Thread(work, "iceberg-crypto-parts");
+    thread.setDaemon(true);
+    return thread;
+  }
+
+  /**
+   * Does parts, the first error of which is thrown, or a cancel.
    *
    * @param threads how many at once
    * @param giver gives one part after another to {@link #begin}
@@ -41,7 +50,7 @@ public final class Workers {
   }
 
   /**
-   * Begins a part as soon as a thread is free for it, which inherits what Spark knows of this one.
+   * Begins a part as soon as a thread is free for it.
    *
    * @throws IllegalStateException after an error of another part, which {@link #run} throws
    */
@@ -68,8 +77,8 @@ public final class Workers {
   private void all(Consumer<Workers> giver) {
     try {
       giver.accept(this);
-    } catch (RuntimeException | Error e) { // or there can be no more threads
-      fail(e);
+    } catch (Throwable e) { // a checked one of Scala's, too; or there can be no more threads
+      fail(cancelOr(e));
     }
 
     pool.shutdown();
@@ -120,12 +129,15 @@ public final class Workers {
   }
 
   private synchronized void fail(Throwable reason) {
-    if (failure == null) {
-      this.failure = reason;
+    if (failure instanceof CancelledException) {
+      return;
     }
 
     if (reason instanceof CancelledException) {
+      this.failure = reason;
       atWork.forEach(CancelledException::cancel);
+    } else if (failure == null) {
+      this.failure = reason;
     }
   }
 
@@ -138,16 +150,12 @@ public final class Workers {
         ended = pool.awaitTermination(1, TimeUnit.DAYS);
       } catch (InterruptedException e) {
         interrupted = true;
-        cancelAll();
+        fail(cancelOr(e));
       }
     }
 
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
-  }
-
-  private synchronized void cancelAll() {
-    atWork.forEach(CancelledException::cancel);
   }
 }

@@ -155,6 +155,37 @@ class CopyPlanTest {
   }
 
   @Test
+  void rowsThatWereReplacedBetweenAppendsNeedAnotherPlan() {
+    CopyPlan plan = copiedPlan();
+    append("n");
+    table.newOverwrite().addFile(file("x")).deleteFile(file("n")).commit();
+    table.newAppend().appendFile(file("y")).commit(); // drops the manifest of what was deleted
+    assertThat(follows(plan)).isFalse();
+  }
+
+  @Test
+  void rowIdsThatFilesGotNeedAnotherPlan() {
+    table.updateProperties().set("format-version", "3").commit();
+    CopyPlan plan = copiedPlan();
+    append("c"); // by which the files before get theirs
+    assertThat(follows(plan)).isFalse();
+    CopyPlan next = copiedPlan();
+    append("d");
+    assertThat(follows(next)).isTrue();
+  }
+
+  @Test
+  void aTagOfAnotherSchemaNeedsAnotherPlan() {
+    table.updateSchema().addColumn("x", Types.LongType.get()).commit();
+    table.manageSnapshots().createBranch("b", table.currentSnapshot().snapshotId()).commit();
+    append("c");
+    CopyPlan plan = copiedPlan();
+    long at = table.snapshot("b").snapshotId();
+    table.manageSnapshots().removeBranch("b").createTag("b", at).commit();
+    assertThat(follows(plan)).isFalse();
+  }
+
+  @Test
   void anExpiredSnapshotNeedsAnotherPlan() {
     CopyPlan plan = copiedPlan();
     append("c");
@@ -233,7 +264,7 @@ class CopyPlanTest {
   }
 
   private boolean follows(CopyPlan plan) {
-    return plan.follows("t", now());
+    return plan.follows(now());
   }
 
   private TableMetadata now() {

@@ -21,7 +21,7 @@ class ThrottleTest {
   @Test
   void groupsBeginWhenThoseBeforeHaveHadTheirTime() {
     Throttle throttle = new Throttle(100);
-    assertThat(throttle.groupBytes()).isEqualTo(3000);
+    assertThat(throttle.groupBytes()).isEqualTo(6000);
     long first = start + SECOND;
     assertThat(throttle.reserved(3000, first)).isZero();
     assertThat(throttle.reserved(3000, first + 20 * SECOND)).isEqualTo(10 * SECOND);

@@ -77,8 +77,8 @@ class WorkersTest {
                     i -> {
                       begun.add(i);
                       both.countDown();
-                      uninterrupted(both);
                       if (i == 0) {
+                        uninterrupted(both);
                         throw new CancellationException("of a Spark job");
                       }
 
