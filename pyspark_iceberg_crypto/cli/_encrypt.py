@@ -28,11 +28,18 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="How much this call copies of each table. The next calls continue.",
 )
+@click.option(
+    "--throttle",
+    metavar="BYTES",
+    type=click.IntRange(min=1),
+    help="How many bytes a second are copied at most, on average.",
+)
 @_targets.confirm_option
 def encrypt(
     targets: tuple[str, ...],
     key_id: str,
     max_bytes: int | None,
+    throttle: int | None,
     confirm: bool,
     output: str,
 ) -> None:
@@ -63,7 +70,7 @@ def encrypt(
     _targets.changes(
         targets,
         lambda spark, table, confirm: encrypt_table(
-            spark, table, key_id, dry_run=not confirm, max_bytes=max_bytes
+            spark, table, key_id, dry_run=not confirm, max_bytes=max_bytes, throttle=throttle
         ),
         confirm,
         output,

@@ -12,6 +12,8 @@ from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.reports._report import Changed
 from pyspark_iceberg_crypto.verbs import _progress
 
+_MAX_LONG = 2**63 - 1
+
 
 @dataclass(frozen=True)
 class EncryptReport(Changed):
@@ -111,6 +113,7 @@ def encrypt_table(
     *,
     dry_run: bool = False,
     max_bytes: int | None = None,
+    throttle: int | None = None,
     progress: bool | None = None,
 ) -> EncryptReport:
     """Encrypt a plaintext table in place: one commit, after all of its rows were copied, verified and compared.
@@ -126,11 +129,13 @@ def encrypt_table(
         dry_run: only say what would be done.
         max_bytes: how much this call copies, for a large table in portions. What is left is for the next calls; the
             table is encrypted by the last one, and plaintext until then. None: all of it.
+        throttle: how many bytes of the table a second this call copies at most, averaged over a minute. None: as
+            fast as the cluster can.
         progress: show progress on stderr. None: when that is a terminal, or in a notebook.
 
     Raises:
         TableNotFoundError: there is no such table.
-        ConfigurationError: the key id is empty, or max_bytes is not above 0.
+        ConfigurationError: the key id is empty, or max_bytes or throttle is not above 0.
         NotSupportedError: the table is encrypted already, or has something that encrypted tables cannot have.
         AccessDeniedError: the catalog or the KMS does not allow the key.
         KeyNotFoundError: the KMS does not have the key.
@@ -139,12 +144,23 @@ def encrypt_table(
     """
     if not isinstance(key_id, str):
         raise ConfigurationError(f"{key_id!r} cannot be a key id", "for example 'sales'")
-    if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes <= 0):
+    if not _is_limit(max_bytes):
         raise ConfigurationError(f"max_bytes is {max_bytes!r}", "give a whole number above 0")
-    most = None if max_bytes is None else min(max_bytes, 2**63 - 1)
+    if not _is_limit(throttle):
+        raise ConfigurationError(f"throttle is {throttle!r}", "give a whole number above 0")
     name = table_name(table)
-    given = {"table": name, "key_id": key_id, "max_bytes": most, "dry_run": bool(dry_run)}
+    given = {
+        "table": name,
+        "key_id": key_id,
+        "max_bytes": max_bytes and min(max_bytes, _MAX_LONG),
+        "throttle": throttle and min(throttle, _MAX_LONG),
+        "dry_run": bool(dry_run),
+    }
     return EncryptReport(**_progress.run(spark, name, progress, "encrypt_table", **given))
+
+
+def _is_limit(value: int | None) -> bool:
+    return value is None or (isinstance(value, int) and value > 0)
 
 
 def purge_plaintext(

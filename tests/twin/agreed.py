@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from twin.operations.base import Operation
 from twin.tables import Difference, Pair, Phase, Side
 from twin.values import literal
 
@@ -189,7 +190,7 @@ def shown_by(pair: Pair) -> tuple[Shown, Shown]:
 
 
 def pair_up(
-    pair: Pair, before: tuple[Shown, Shown], now: tuple[Shown, Shown], one_sided: bool
+    pair: Pair, before: tuple[Shown, Shown], now: tuple[Shown, Shown], operation: Operation
 ) -> None:
     """Notes which new snapshots show the same, and that those the twin still has are there in ours."""
     twin, ours = now
@@ -197,7 +198,7 @@ def pair_up(
         [i for i in after.snapshots if i not in then.snapshots]
         for after, then in zip(now, before, strict=True)
     ]
-    if one_sided:
+    if operation.ours_alone or (operation.by_layout and not pair.portable and not all(new)):
         new = [[], []]
     elif len(new[0]) != len(new[1]):
         raise Difference(f"new snapshots: twin {len(new[0])}, ours {len(new[1])}")

@@ -126,7 +126,7 @@ class History:
             if operation.ours_alone:
                 pair.portable = False
             self.now = shown_by(pair)
-            pair_up(pair, before, self.now, operation.ours_alone)
+            pair_up(pair, before, self.now, operation)
             self.agreed.check(self.now, only_new=not self.thorough)
             no_plaintext(pair, self.seen)
             if self.thorough:

@@ -111,9 +111,10 @@ def test_no_argument_becomes_sql() -> None:
     row |= {"files_left": 0, "rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"}
     spark: Any = Remote(answer(row))
     table = "lake.db.`t'); DROP ä`"
-    assert encrypt_table(spark, table, "k'1", max_bytes=10**12) == EncryptReport(**row)
+    assert encrypt_table(spark, table, "k'1", max_bytes=10**12, throttle=9) == EncryptReport(**row)
     (statement,) = spark.asked
-    arguments = {"table": table, "key_id": "k'1", "max_bytes": 10**12, "dry_run": False}
+    arguments = {"table": table, "key_id": "k'1", "max_bytes": 10**12}
+    arguments |= {"throttle": 9, "dry_run": False}
     assert read(statement) == ("`lake`", "encrypt_table", arguments)
 
 

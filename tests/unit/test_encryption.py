@@ -59,11 +59,11 @@ def run(
 
 def test_encrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     result, asked = run("lake.db.t", "--key-id", "k1", "--confirm", answer=ENCRYPTED)
-    assert asked == ["encrypt_table", "lake.db.t", "k1", None, False]
+    assert asked == ["encrypt_table", "lake.db.t", "k1", None, None, False]
     assert (result.exit_code, result.stdout.strip()) == (0, "✓ lake.db.t: encrypted with 'k1'")
     result, asked = run("lake.db.t", "--key-id", "k1", "--output", "json", answer=ENCRYPTED)
     assert result.stderr == "Nothing was changed. Add --confirm to do this.\n"
-    assert asked[4] is True and json.loads(result.stdout) == {"ok": True, **ENCRYPTED}
+    assert asked[5] is True and json.loads(result.stdout) == {"ok": True, **ENCRYPTED}
     part = {**ENCRYPTED, "committed": False, "files_left": 1, "message": "NOT encrypted yet"}
     result, asked = run(
         *("lake.db.t", "--key-id", "k1", "--max-bytes", "1000", "--confirm"), answer=part
@@ -128,6 +128,8 @@ def test_bad_arguments() -> None:
         encrypt_table("spark", "lake.db.t", 1)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="max_bytes is 0"):
         encrypt_table("spark", "lake.db.t", "k1", max_bytes=0)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="throttle is 'fast'"):
+        encrypt_table("spark", "lake.db.t", "k1", throttle="fast")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="cannot be a table's name"):
         purge_plaintext("spark", None)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="'/old' is not a list of folders"):

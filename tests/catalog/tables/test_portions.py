@@ -70,6 +70,12 @@ def test_in_portions(hadoop: Lake) -> None:
     table = table_of(hadoop, 3)
     with pytest.raises(IcebergCryptoError, match="max_bytes is 0"):
         encrypt_table(hadoop.spark, table, "k1", max_bytes=0)
+    call = f"CALL {hadoop.catalog}.system.encrypt_table(table => '{hadoop.namespace}.t', key_id => 'k1'"
+    for limit in ("throttle => 0", "max_bytes => -1"):
+        with pytest.raises(Exception, match=limit.replace("=>", "is")):
+            hadoop.sql(f"{call}, {limit})")
+    slow = encrypt_table(hadoop.spark, table, "k1", throttle=1, dry_run=True)
+    assert slow.seconds == slow.bytes + 1
     first = portion(hadoop, 1)
     assert (first.committed, first.copied_files, first.files_left) == (False, 1, 2)
     assert first.message.startswith("NOT encrypted yet: 1 of 3 data files are copied (33 %)")

@@ -47,10 +47,13 @@ class Operation:
     Attributes:
         phases: when it can be done.
         ours_alone: it makes commits that the twin has not.
+        by_layout: how manifests list the files decides whether it has anything to do, and ours list them in another
+            way once it has had commits that the twin has not.
     """
 
     phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
     ours_alone: ClassVar[bool] = False
+    by_layout: ClassVar[bool] = False
 
     def ready(self, pair: Pair) -> bool:
         return True

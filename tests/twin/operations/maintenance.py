@@ -42,6 +42,8 @@ class RewriteDataFiles(Operation):
 
 
 class RewriteManifests(Operation):
+    by_layout = True
+
     def run(self, pair: Pair, draw: Draw) -> None:
         pair.call("rewrite_manifests", draw.pick(["", "use_caching => true"]))
 

@@ -4,32 +4,52 @@ import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.Unit;
 import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
 import io.icebergcrypto.lifecycle.encrypt.Version;
+import io.icebergcrypto.spark.table.Workers;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
+import java.util.SortedMap;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.DataOperations;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ManifestContent;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.Scan;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.util.SnapshotUtil;
 
 /**
  * Which files of a plaintext table are to be copied, and which copies each of its versions consists
- * of. It keeps a hash for each data file, and lists no files: it scans twice.
+ * of. It keeps a hash for each data file, and lists no files: it scans twice. It goes on with a
+ * table to which others only add files, of which it then reads nothing but their manifests.
  */
 final class CopyPlan {
+  /** How many files that were added it holds; more are found by a scan. */
+  private static final int MOST_ADDED = 10_000;
+
   private final SourceViews views;
-  private final TableMetadata base;
   private final List<Version> versions;
   private final Map<Unit, Share> units = new HashMap<>();
-  private final Map<Version, List<LoggedGroup>> groups = new LinkedHashMap<>();
+  private final List<List<LoggedGroup>> groups = new ArrayList<>(); // of each version
+  private final String name;
+  private TableMetadata base;
+  private List<FileScanTask> newFiles; // null: what is missing is found by a scan
+  private int newFilesOf;
   private long files;
   private long bytes;
   private long filesLeft;
@@ -43,11 +63,66 @@ final class CopyPlan {
   }
 
   /** Files that are copied together, by what they have in common. */
-  record Kind(long versions, int specId, FileFormat format) {}
+  private record Kind(long versions, int specId, FileFormat format) {}
 
-  /** Copies files together; null: enough was copied. */
+  /** Files that are copied together. */
+  static final class Group {
+    private final BaseTable source;
+    private final Kind kind;
+    private final List<FileScanTask> files = new ArrayList<>();
+    private final List<Unit> units = new ArrayList<>();
+    private long bytes;
+
+    private Group(BaseTable source, Kind kind) {
+      this.source = source;
+      this.kind = kind;
+    }
+
+    private void add(FileScanTask file, Unit unit) {
+      files.add(file);
+      units.add(unit);
+      bytes += file.file().fileSizeInBytes();
+    }
+
+    /** What they are read from. */
+    BaseTable source() {
+      return source;
+    }
+
+    /** Their partition spec. */
+    int specId() {
+      return kind.specId();
+    }
+
+    /** What their copies are. */
+    FileFormat format() {
+      return kind.format();
+    }
+
+    List<FileScanTask> files() {
+      return files;
+    }
+
+    /** What each of them is, with its delete files. */
+    List<Unit> units() {
+      return units;
+    }
+
+    /** Their length together. */
+    long bytes() {
+      return bytes;
+    }
+  }
+
+  /** Copies groups. */
   interface Copier {
-    LoggedGroup copy(BaseTable source, int specId, FileFormat format, List<FileScanTask> files);
+    /** Asked of one group after another: whether it is to be copied; false: enough was. */
+    default boolean takes(Group group) {
+      return true;
+    }
+
+    /** Copies a group that it takes, on any thread. */
+    LoggedGroup copy(Group group);
   }
 
   /**
@@ -57,28 +132,161 @@ final class CopyPlan {
    */
   CopyPlan(SourceViews views, String name, TableMetadata base, List<LoggedGroup> copied) {
     this.views = views;
+    this.name = name;
     this.base = base;
-    List<Version> all = new ArrayList<>(Version.distinct(Version.byRef(name, base)));
-    Collections.reverse(all); // main first: what it shares with a tag has its schema then
-    this.versions = List.copyOf(all);
-    versions.forEach(version -> groups.put(version, new ArrayList<>()));
+    this.versions = versions(name, base);
+    versions.forEach(version -> groups.add(new ArrayList<>()));
     for (int i = 0; i < versions.size(); i++) {
-      long bit = 1L << i;
-      scan(
-          versions.get(i),
-          task -> {
-            Share share = firstWithout(task, bit, false);
-            if (share.in == 0) {
-              files++;
-              bytes += task.file().fileSizeInBytes();
-            }
-
-            share.in |= bit;
-          });
+      int version = i;
+      scan(versions.get(i), task -> count(task, version));
     }
 
     copied.forEach(this::use);
     countLeft();
+  }
+
+  private static List<Version> versions(String name, TableMetadata metadata) {
+    List<Version> all = new ArrayList<>(Version.distinct(Version.byRef(name, metadata)));
+    Collections.reverse(all); // main first: what it shares with a tag has its schema then
+    return all;
+  }
+
+  private void count(FileScanTask task, int version) {
+    Share share = units.get(firstWithout(task, 1L << version, false));
+    if (share.in == 0) {
+      files++;
+      bytes += task.file().fileSizeInBytes();
+    }
+
+    share.in |= 1L << version;
+  }
+
+  /**
+   * Goes on with the table as it is now: all was copied, and since then others have only added
+   * files to one of its branches.
+   *
+   * @return false: something else happened as well, so that another plan has to be made
+   */
+  boolean follows(TableMetadata now) {
+    List<Version> next = versions(name, now);
+    int changed = changed(next);
+    if (changed < 0
+        || filesLeft > 0
+        || now.formatVersion() != base.formatVersion()
+        || now.currentSchemaId() != base.currentSchemaId()) {
+      return false;
+    }
+
+    List<FileScanTask> tasks = whatWasAdded(now, versions.get(changed), next.get(changed));
+    if (tasks == null) {
+      return false;
+    }
+
+    this.base = now;
+    this.newFiles = tasks;
+    this.newFilesOf = changed;
+    versions.set(changed, next.get(changed));
+    tasks.forEach(task -> count(task, changed));
+    countLeft();
+    return true;
+  }
+
+  /** The one version that is another one now; negative when none is, or more are. */
+  private int changed(List<Version> next) {
+    if (next.size() != versions.size()) {
+      return -1;
+    }
+
+    int[] changed =
+        IntStream.range(0, next.size()).filter(i -> !next.get(i).equals(versions.get(i))).toArray();
+    return changed.length == 1 ? changed[0] : -1;
+  }
+
+  /**
+   * The files that a version has beside those of an earlier one; null when others are gone, or have
+   * other deletes or row ids. All commits in between only appended, as they say; and as manifests
+   * say, all that were there are as they were, and the others add these files and nothing else.
+   */
+  private List<FileScanTask> whatWasAdded(TableMetadata now, Version before, Version after) {
+    BaseTable view = views.of(now, after.schemaId());
+    Snapshot old = now.snapshot(before.snapshotId());
+    if (old == null
+        || before.schemaId() != after.schemaId()
+        || !onlyAppends(view, old.snapshotId(), after.snapshotId())) {
+      return null;
+    }
+
+    Map<String, ManifestFile> manifests = new HashMap<>();
+    now.snapshot(after.snapshotId())
+        .allManifests(view.io())
+        .forEach(manifest -> manifests.put(manifest.path(), manifest));
+    for (ManifestFile manifest : old.allManifests(view.io())) {
+      ManifestFile same = manifests.remove(manifest.path());
+      if (same == null
+          || same.sequenceNumber() != manifest.sequenceNumber()
+          || !Objects.equals(same.firstRowId(), manifest.firstRowId())) {
+        return null;
+      }
+    }
+
+    if (!onlyAdd(manifests.values())) {
+      return null;
+    }
+
+    List<FileScanTask> tasks = new ArrayList<>();
+    each(
+        view.newIncrementalAppendScan()
+            .fromSnapshotExclusive(before.snapshotId())
+            .toSnapshot(after.snapshotId()),
+        tasks::add);
+    List<String> scanned = tasks.stream().map(task -> task.file().location()).sorted().toList();
+    return scanned.equals(paths(view, manifests.values())) ? tasks : null;
+  }
+
+  private static boolean onlyAppends(BaseTable table, long before, long after) {
+    if (before == after || !SnapshotUtil.isAncestorOf(table, after, before)) {
+      return false;
+    }
+
+    for (Snapshot snapshot : SnapshotUtil.ancestorsBetween(after, before, table::snapshot)) {
+      if (!DataOperations.APPEND.equals(snapshot.operation())) {
+        return false;
+      }
+    }
+
+    return true;
+  }
+
+  /** Whether manifests add data files, and not too many to hold. */
+  private static boolean onlyAdd(Collection<ManifestFile> manifests) {
+    long files = 0;
+    for (ManifestFile manifest : manifests) {
+      if (manifest.content() != ManifestContent.DATA
+          || manifest.addedFilesCount() == null
+          || manifest.hasExistingFiles()
+          || manifest.hasDeletedFiles()) {
+        return false;
+      }
+
+      files += manifest.addedFilesCount();
+    }
+
+    return files <= MOST_ADDED;
+  }
+
+  private static List<String> paths(BaseTable table, Collection<ManifestFile> manifests) {
+    List<String> paths = new ArrayList<>();
+    for (ManifestFile manifest : manifests) {
+      try (CloseableIterable<String> files =
+          ManifestFiles.readPaths(manifest, table.io(), table.specs())) {
+        files.forEach(paths::add);
+      } catch (IOException e) {
+        throw new UncheckedIOException("Cannot read " + manifest.path(), e);
+      }
+    }
+
+    Collections.sort(paths);
+    return paths;
   }
 
   /** Counts what is left. The length is an estimate: the plan keeps none. */
@@ -95,7 +303,12 @@ final class CopyPlan {
    * What each version has of the groups, once all is copied; the same for versions that share it.
    */
   Map<Version, List<LoggedGroup>> groups() {
-    return groups;
+    Map<Version, List<LoggedGroup>> all = new LinkedHashMap<>();
+    for (int i = 0; i < versions.size(); i++) {
+      all.put(versions.get(i), List.copyOf(groups.get(i)));
+    }
+
+    return all;
   }
 
   /** How many different data files there are. */
@@ -118,38 +331,57 @@ final class CopyPlan {
     return bytesLeft;
   }
 
-  /** Copies what no version has yet, in groups of a size. */
+  /** Copies what no version has yet, in groups of a size, some of them at the same time. */
   void copy(GroupSize size, Copier copier) {
     for (int i = 0; i < versions.size(); i++) {
-      long bit = 1L << i;
-      BaseTable source = views.of(base, versions.get(i).schemaId());
-      Map<Kind, List<FileScanTask>> open = new HashMap<>();
-      Map<Kind, Long> sizes = new HashMap<>();
-      scan(
-          versions.get(i),
-          task -> {
-            Share share = firstWithout(task, bit, true);
-            share.seen |= bit;
-            long missing = share.in & ~share.done;
-            if ((missing & bit) != 0) {
-              Kind kind = new Kind(missing, task.file().specId(), formatOf(task));
-              open.computeIfAbsent(kind, key -> new ArrayList<>()).add(task);
-              long bytes = sizes.merge(kind, task.file().fileSizeInBytes(), Long::sum);
-              if (size.isFull(bytes, open.get(kind).size())) {
-                copy(copier, source, kind, open.remove(kind));
-                sizes.remove(kind);
-              }
-            }
-          });
-      open.forEach((kind, tasks) -> copy(copier, source, kind, tasks));
+      SortedMap<Integer, LoggedGroup> copied = new ConcurrentSkipListMap<>();
+      int version = i;
+      int[] taken = {0};
+      Workers.run(
+          size.atOnce(),
+          workers ->
+              eachGroup(
+                  version,
+                  size,
+                  group -> {
+                    if (copier.takes(group)) {
+                      int number = taken[0]++;
+                      workers.begin(() -> copied.put(number, copier.copy(group)));
+                    }
+                  }));
+      copied.values().forEach(this::use);
     }
+
+    this.newFiles = newFiles == null ? null : List.of();
   }
 
-  private void copy(Copier copier, BaseTable source, Kind kind, List<FileScanTask> tasks) {
-    LoggedGroup group = copier.copy(source, kind.specId(), kind.format(), tasks);
-    if (group != null) {
-      use(group);
+  /** Files that a version has and that are not copied yet, in groups. */
+  private void eachGroup(int version, GroupSize size, Consumer<Group> each) {
+    long bit = 1L << version;
+    BaseTable source = views.of(base, versions.get(version).schemaId());
+    Map<Kind, Group> open = new HashMap<>();
+    Consumer<FileScanTask> collect =
+        task -> {
+          Unit unit = firstWithout(task, bit, true);
+          Share share = units.get(unit);
+          share.seen |= bit;
+          long missing = share.in & ~share.done;
+          if ((missing & bit) != 0) {
+            Kind kind = new Kind(missing, task.file().specId(), formatOf(task));
+            Group group = open.computeIfAbsent(kind, key -> new Group(source, key));
+            group.add(task, unit);
+            if (size.isFull(group.bytes(), group.files().size())) {
+              each.accept(open.remove(kind));
+            }
+          }
+        };
+    if (newFiles == null) {
+      scan(versions.get(version), collect);
+    } else if (version == newFilesOf) {
+      newFiles.forEach(collect);
     }
+
+    open.values().forEach(each);
   }
 
   /** Each copy stands for its unit in the versions that have it. */
@@ -170,7 +402,7 @@ final class CopyPlan {
           LoggedGroup part = group.with(copies);
           for (int i = 0; i < versions.size(); i++) {
             if ((bits & 1L << i) != 0) {
-              groups.get(versions.get(i)).add(part);
+              groups.get(i).add(part);
             }
           }
         });
@@ -192,36 +424,26 @@ final class CopyPlan {
     return bits;
   }
 
-  /** The units of tasks that are copied together, as {@link #copy} gave them. */
-  List<Unit> unitsOf(List<FileScanTask> tasks) {
-    Map<Unit, Integer> listed = new HashMap<>();
-    List<Unit> all = new ArrayList<>();
-    for (FileScanTask task : tasks) {
-      Unit first = Unit.of(task, 0);
-      int occurrence = listed.merge(first, 1, Integer::sum) - 1;
-      all.add(occurrence == 0 ? first : Unit.of(task, occurrence));
-    }
-
-    return all;
-  }
-
-  /** The share of a task's unit, for the next time that a version lists this file. */
-  private Share firstWithout(FileScanTask task, long bit, boolean again) {
+  /** A task's unit, for the next time that a version lists this file. */
+  private Unit firstWithout(FileScanTask task, long bit, boolean again) {
     for (int occurrence = 0; ; occurrence++) {
-      Share share = units.computeIfAbsent(Unit.of(task, occurrence), unit -> new Share());
+      Unit unit = Unit.of(task, occurrence);
+      Share share = units.computeIfAbsent(unit, absent -> new Share());
       if (((again ? share.seen : share.in) & bit) == 0) {
-        return share;
+        return unit;
       }
     }
   }
 
   private void scan(Version version, Consumer<FileScanTask> each) {
-    BaseTable view = views.of(base, version.schemaId());
-    try (CloseableIterable<FileScanTask> tasks =
-        view.newScan().useSnapshot(version.snapshotId()).planFiles()) {
+    each(views.of(base, version.schemaId()).newScan().useSnapshot(version.snapshotId()), each);
+  }
+
+  private static void each(Scan<?, FileScanTask, ?> scan, Consumer<FileScanTask> each) {
+    try (CloseableIterable<FileScanTask> tasks = scan.planFiles()) {
       tasks.forEach(each);
     } catch (IOException e) {
-      throw new UncheckedIOException("Cannot close the scan of " + view.name(), e);
+      throw new UncheckedIOException("Cannot close a scan", e);
     }
   }
 

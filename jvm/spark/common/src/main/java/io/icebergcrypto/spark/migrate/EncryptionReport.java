@@ -54,8 +54,10 @@ public record EncryptionReport(
       TableMetadata base,
       CopyPlan plan,
       boolean continued,
+      long throttle,
       SparkSession spark) {
     int cores = Math.max(1, spark.sparkContext().defaultParallelism());
+    long rate = Math.min(BYTES_PER_CORE_SECOND * cores, throttle);
     return new EncryptionReport(
         plaintext.name(),
         plaintext.keyId(),
@@ -66,7 +68,7 @@ public record EncryptionReport(
         plan.filesLeft(),
         -1,
         CHECK_CALLS + (continued ? OLD_KEK_CALLS : NEW_KEK_CALLS),
-        plan.bytesLeft() / (BYTES_PER_CORE_SECOND * cores) + 1,
+        plan.bytesLeft() / rate + 1,
         null,
         false);
   }

@@ -1,22 +1,24 @@
 package io.icebergcrypto.spark.migrate;
 
 import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
-import io.icebergcrypto.lifecycle.encrypt.Unit;
 import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
+import io.icebergcrypto.lifecycle.encrypt.WritableSpec;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
-import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.MetadataColumns;
 import org.apache.iceberg.ScanTaskGroup;
+import org.apache.iceberg.Schema;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableUtil;
 import org.apache.iceberg.spark.FileRewriteCoordinator;
 import org.apache.iceberg.spark.SparkWriteOptions;
@@ -29,58 +31,59 @@ import org.apache.spark.sql.functions;
  * Copies the rows of some files of a table into files of the table to be, with the row ids that
  * they have, and lists the new files in a manifest. A new file has rows of one file only.
  *
- * @param source the table, with the schema that is read
- * @param target the table to be, with the same schema
- * @param lastColumnId the last column that the table has
+ * @param target the table to be, with the schema that the group is read with
+ * @param form the metadata of the table to be
  */
-record GroupCopy(SparkSession spark, BaseTable source, BaseTable target, int lastColumnId) {
+record GroupCopy(SparkSession spark, CopyPlan.Group group, BaseTable target, TableMetadata form) {
   /** The start of Iceberg's names of data files: that of Spark's partition, of its task, a UUID. */
   private static final Pattern NAME = Pattern.compile("(\\d+)-\\d+-[0-9a-f]{8}(-[0-9a-f]{4}){4}");
 
   private static final String ANY_NAME = "00000-0-0.parquet";
 
   /**
-   * Copies files of one partition spec.
+   * Copies the files.
    *
-   * @param units what the files are, with their delete files
    * @param manifest where to write the manifest, which no snapshot has yet
+   * @param written is told of each new file, before the manifest names it
    */
-  LoggedGroup copy(
-      int specId, FileFormat format, List<FileScanTask> files, List<Unit> units, String manifest) {
-    List<List<DataFile>> written = new ArrayList<>();
+  LoggedGroup copy(String manifest, Consumer<String> written) {
+    Schema schema = group.source().schema();
+    int specId = WritableSpec.of(form, schema, group.specId());
+    List<List<DataFile>> copied = new ArrayList<>();
     if (target.locationProvider().newDataLocation(ANY_NAME).endsWith(ANY_NAME)) {
-      written.addAll(write(specId, format, files));
+      copied.addAll(write(specId, group.files(), written));
     } else { // a location provider of the user's, whose names do not say what a file is made of
-      files.forEach(file -> written.addAll(write(specId, format, List.of(file))));
+      group.files().forEach(file -> copied.addAll(write(specId, List.of(file), written)));
     }
 
     List<DataFile> all = new ArrayList<>();
     List<UnitCopy> copies = new ArrayList<>();
-    for (int i = 0; i < units.size(); i++) {
-      List<DataFile> own = written.get(i);
+    for (int i = 0; i < copied.size(); i++) {
+      List<DataFile> own = copied.get(i);
       long rows = own.stream().mapToLong(DataFile::recordCount).sum();
-      copies.add(new UnitCopy(units.get(i), all.size(), own.size(), rows));
+      copies.add(new UnitCopy(group.units().get(i), all.size(), own.size(), rows));
       all.addAll(own);
     }
 
     return new LoggedGroup(
-        source.schema().schemaId(),
-        lastColumnId,
+        schema.schemaId(),
+        form.lastColumnId(),
         copies,
         List.of(CopyManifests.write(target, manifest, specId, all)));
   }
 
   /** Writes files together; returns the new ones of each. */
-  private List<List<DataFile>> write(int specId, FileFormat format, List<FileScanTask> files) {
-    long size = GroupSize.fileSize(source);
+  private List<List<DataFile>> write(int specId, List<FileScanTask> files, Consumer<String> told) {
+    long size = GroupSize.fileSize(group.source());
     Set<DataFile> written =
         RewriteTables.read(
             spark,
-            source,
+            group.source(),
             files,
             size,
             size,
-            rows -> RewriteTables.named(target, id -> write(rows, id, specId, format, size)));
+            rows -> RewriteTables.named(target, id -> write(rows, id, specId, size)));
+    written.forEach(file -> told.accept(file.location()));
     List<List<DataFile>> byFile = new ArrayList<>();
     Map<DataFile, List<DataFile>> bySource = new IdentityHashMap<>();
     for (FileScanTask file : files) {
@@ -116,14 +119,13 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target, int las
     return partitions.get(partition).tasks().iterator().next().file();
   }
 
-  private Set<DataFile> write(
-      Dataset<Row> rows, String id, int specId, FileFormat format, long fileSize) {
+  private Set<DataFile> write(Dataset<Row> rows, String id, int specId, long fileSize) {
     FileRewriteCoordinator coordinator = FileRewriteCoordinator.get();
     try {
       withRowIds(rows)
           .write()
           .format("iceberg")
-          .option(SparkWriteOptions.WRITE_FORMAT, CopyPlan.name(format))
+          .option(SparkWriteOptions.WRITE_FORMAT, CopyPlan.name(group.format()))
           .option(SparkWriteOptions.TARGET_FILE_SIZE_BYTES, fileSize)
           .option(SparkWriteOptions.OUTPUT_SPEC_ID, specId)
           .option(SparkWriteOptions.DISTRIBUTION_MODE, "none")
@@ -140,7 +142,7 @@ record GroupCopy(SparkSession spark, BaseTable source, BaseTable target, int las
 
   /** A table of an older format has none: null lets rows have those of their file. */
   private Dataset<Row> withRowIds(Dataset<Row> rows) {
-    return TableUtil.supportsRowLineage(source)
+    return TableUtil.supportsRowLineage(group.source())
         ? rows
         : rows.withColumn(MetadataColumns.ROW_ID.name(), functions.lit(null).cast("bigint"))
             .withColumn(

@@ -16,7 +16,6 @@ import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.lifecycle.encrypt.Version;
-import io.icebergcrypto.lifecycle.encrypt.WritableSpec;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.table.Progress;
@@ -30,8 +29,6 @@ import java.util.UUID;
 import java.util.stream.IntStream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
-import org.apache.iceberg.FileFormat;
-import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
@@ -65,6 +62,7 @@ public final class TableDecryption {
   private final BaseTable behind;
   private final Progress progress;
   private final List<LoggedGroup> copied = new ArrayList<>();
+  private final List<String> unlisted = new ArrayList<>(); // written, and in none of them
   private final SourceViews views = this::view;
   private final CopyManifests manifests = new CopyManifests();
   private Map<Version, List<LoggedGroup>> kept = Map.of(); // those that the commit has
@@ -186,9 +184,7 @@ public final class TableDecryption {
       CopyPlan plan = new CopyPlan(views, table.name(), base, copied);
       begin("copying rows", plan.filesLeft(), plan.bytesLeft());
       TableMetadata form = PlaintextForm.of(base);
-      plan.copy(
-          GroupSize.of(spark, table),
-          (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
+      plan.copy(GroupSize.inTurn(spark, table), group -> copy(form, group));
       BaseTable target = view(form, base.currentSchemaId());
       Map<Version, List<LoggedGroup>> groups = manifests.of(target, plan.groups());
       BaseTable next =
@@ -234,27 +230,15 @@ public final class TableDecryption {
             .toList());
   }
 
-  private LoggedGroup copy(
-      CopyPlan plan,
-      BaseTable source,
-      TableMetadata form,
-      int specId,
-      FileFormat format,
-      List<FileScanTask> files) {
-    BaseTable target = view(form, source.schema().schemaId());
+  private LoggedGroup copy(TableMetadata form, CopyPlan.Group group) {
+    BaseTable target = view(form, group.source().schema().schemaId());
     String manifest = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
-    LoggedGroup group =
-        new GroupCopy(spark, source, target, form.lastColumnId())
-            .copy(
-                WritableSpec.of(form, source.schema(), specId),
-                format,
-                files,
-                plan.unitsOf(files),
-                manifest);
-    copied.add(group);
+    LoggedGroup copy = new GroupCopy(spark, group, target, form).copy(manifest, unlisted::add);
+    copied.add(copy);
+    unlisted.clear();
     Progress.Counter counter = progress.counter();
-    files.forEach(file -> counter.add(file.file().fileSizeInBytes()));
-    return group;
+    group.files().forEach(file -> counter.add(file.file().fileSizeInBytes()));
+    return copy;
   }
 
   private void compare(TableMetadata base, TableMetadata next, String ref, Version version) {
@@ -302,6 +286,8 @@ public final class TableDecryption {
       copied.forEach(group -> delete(group, List.of()));
       copied.clear();
     }
+
+    delete(List.copyOf(unlisted)); // of groups that failed, which no table has
 
     delete(manifests.unused(kept).stream().filter(path -> !left.containsKey(path)).toList());
   }

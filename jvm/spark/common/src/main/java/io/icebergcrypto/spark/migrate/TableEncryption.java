@@ -2,7 +2,6 @@ package io.icebergcrypto.spark.migrate;
 
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.call.KmsMetrics;
@@ -14,7 +13,6 @@ import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
 import io.icebergcrypto.lifecycle.encrypt.Version;
-import io.icebergcrypto.lifecycle.encrypt.WritableSpec;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.table.Progress;
@@ -26,8 +24,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.FileFormat;
-import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.TableMetadata;
@@ -48,8 +44,11 @@ import org.apache.spark.sql.SparkSession;
  * where it was.
  */
 public final class TableEncryption {
-  /** Each takes up what was committed during the one before. */
-  private static final int ROUNDS = 20;
+  /** Each takes up what was committed during the one before, and so has less to do. */
+  private static final int ROUNDS = 100;
+
+  /** How many of these may fail, as when files of an expired snapshot are gone. */
+  private static final int FAILED_ROUNDS = 20;
 
   private final SparkSession spark;
   private final PlaintextTable plaintext;
@@ -57,27 +56,35 @@ public final class TableEncryption {
   private final CopyProof proof;
   private final Progress progress;
   private final CopyLog log;
+  private final EncryptionOptions options;
+  private final Throttle throttle;
   private final GroupSize groupSize;
-  private final long maxBytes;
   private final long kmsCallsBefore;
   private EncryptedKey kek;
   private final CopyManifests manifests = new CopyManifests();
   private Map<Version, List<LoggedGroup>> kept = Map.of(); // those that the commit has
-  private final Set<String> proven = new HashSet<>(); // groups, and the version they were read in
+  private final Set<Proven> proven = new HashSet<>();
+  private CopyPlan plan; // of the round before; null: it is not known what that has copied
   private boolean verified = false;
   private boolean looked = false; // whether the copies of earlier calls are still there
   private int copiedFiles = 0;
-  private long copiedBytes = 0;
+  private long takenBytes = 0;
+
+  /** Copies that were compared as a schema reads them. */
+  private record Proven(int schemaId, LoggedGroup copies) {}
 
   private TableEncryption(
-      SparkSession spark, PlaintextTable plaintext, long maxBytes, Progress progress) {
+      SparkSession spark, PlaintextTable plaintext, EncryptionOptions options, Progress progress) {
     this.spark = spark;
     this.plaintext = plaintext;
     this.views = SourceViews.ofPlaintext(plaintext.table());
     this.proof = new CopyProof(spark, plaintext.name());
     this.progress = progress;
-    this.maxBytes = maxBytes;
-    this.groupSize = GroupSize.configured(spark, plaintext.table(), maxBytes);
+    this.options = options;
+    this.throttle = new Throttle(options.throttle());
+    this.groupSize =
+        GroupSize.configured(
+            spark, plaintext.table(), Math.min(options.maxBytes(), throttle.groupBytes()));
     this.kmsCallsBefore = kmsCalls();
     this.log = CopyLog.read(plaintext.catalog(), plaintext.table(), plaintext.keyId());
   }
@@ -85,10 +92,6 @@ public final class TableEncryption {
   /**
    * Encrypts a table.
    *
-   * @param keyId the id of a master key in the KMS
-   * @param maxBytes how much this call copies at most, but for the last file; what is left is for
-   *     the next calls, and the table is encrypted by the last one
-   * @param dryRun true: only says what there is to do
    * @param progress is told how far it is
    * @throws IcebergCryptoException a refusal, or an error of the KMS or of the commit: the table is
    *     as it was. Another call continues where this one stopped
@@ -97,21 +100,14 @@ public final class TableEncryption {
       SparkSession spark,
       EncryptedCatalog catalog,
       TableIdentifier identifier,
-      String keyId,
-      long maxBytes,
-      boolean dryRun,
+      EncryptionOptions options,
       Progress progress) {
-    if (maxBytes <= 0) {
-      throw new InvalidConfigurationException(
-          "max_bytes is " + maxBytes, "Give how many bytes this call copies: more than 0.");
-    }
-
-    PlaintextTable plaintext = PlaintextTable.load(catalog, identifier, keyId);
+    PlaintextTable plaintext = PlaintextTable.load(catalog, identifier, options.keyId());
     String before = spark.sparkContext().getLocalProperty("spark.job.description");
     try {
-      TableEncryption encryption = new TableEncryption(spark, plaintext, maxBytes, progress);
+      TableEncryption encryption = new TableEncryption(spark, plaintext, options, progress);
       try {
-        return dryRun ? encryption.planned() : encryption.run();
+        return options.dryRun() ? encryption.planned() : encryption.run();
       } finally {
         CancelledException.toTheEnd(encryption::tidyUp);
       }
@@ -133,10 +129,12 @@ public final class TableEncryption {
     TableMetadata base = plaintext.refreshed();
     lookForCopies(base);
     CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
-    return EncryptionReport.planned(plaintext, base, plan, !log.keks().isEmpty(), spark);
+    return EncryptionReport.planned(
+        plaintext, base, plan, !log.keks().isEmpty(), options.throttle(), spark);
   }
 
   private EncryptionReport run() {
+    int failed = 0;
     for (int round = 1; ; round++) {
       CancelledException.check();
       TableMetadata base = plaintext.refreshed();
@@ -150,7 +148,7 @@ public final class TableEncryption {
       } catch (Exception e) { // Spark throws checked ones undeclared
         CancelledException.rethrow(e);
         // files of a snapshot that was expired meanwhile are gone
-        if (round == ROUNDS || isInForce(base)) {
+        if (++failed == FAILED_ROUNDS || round == ROUNDS || isInForce(base)) {
           throw failed(e);
         }
       }
@@ -192,16 +190,15 @@ public final class TableEncryption {
     TableMetadata form = EncryptedForm.of(base, plaintext.keyId(), keks(base));
     lookForCopies(base);
     begin("planning", 0, 0);
-    CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
+    CopyPlan plan = plan(base);
     if (plan.filesLeft() > 0) {
       log.begin();
     }
 
     begin("copying rows", plan.filesLeft(), plan.bytesLeft());
-    plan.copy(
-        groupSize,
-        (source, specId, format, files) -> copy(plan, source, form, specId, format, files));
+    plan.copy(groupSize, new Copies(form));
     plan.countLeft();
+    this.plan = plan;
     if (plan.filesLeft() > 0) {
       return EncryptionReport.begun(
           plaintext, base, plan, copiedFiles, kmsCalls() - kmsCallsBefore);
@@ -264,6 +261,14 @@ public final class TableEncryption {
     }
   }
 
+  private CopyPlan plan(TableMetadata base) {
+    CopyPlan before = plan;
+    this.plan = null; // until all that this one has is copied
+    return before != null && before.follows(base)
+        ? before
+        : new CopyPlan(views, plaintext.name(), base, log.groups());
+  }
+
   // ---- copying
 
   private List<EncryptedKey> keks(TableMetadata base) {
@@ -279,36 +284,42 @@ public final class TableEncryption {
     return List.of(kek);
   }
 
-  private LoggedGroup copy(
-      CopyPlan plan,
-      BaseTable source,
-      TableMetadata form,
-      int specId,
-      FileFormat format,
-      List<FileScanTask> files) {
-    if (copiedBytes >= maxBytes) {
-      return null;
+  /** Copies groups into a table to be, as far as this call copies, and proves each. */
+  private final class Copies implements CopyPlan.Copier {
+    private final TableMetadata form;
+
+    private Copies(TableMetadata form) {
+      this.form = form;
     }
 
-    BaseTable target = target(EncryptedForm.withSchema(form, source.schema().schemaId()));
-    LoggedGroup group =
-        new GroupCopy(spark, source, target, form.lastColumnId())
-            .copy(
-                WritableSpec.of(form, source.schema(), specId),
-                format,
-                files,
-                plan.unitsOf(files),
-                log.newManifest());
-    proof.prove(source, target, group, files);
-    log.add(target, group);
-    copiedFiles += files.size();
+    @Override
+    public boolean takes(CopyPlan.Group group) {
+      if (takenBytes >= options.maxBytes()) {
+        return false;
+      }
+
+      takenBytes += group.bytes();
+      throttle.await(group.bytes());
+      return true;
+    }
+
+    @Override
+    public LoggedGroup copy(CopyPlan.Group group) {
+      BaseTable source = group.source();
+      BaseTable target = target(EncryptedForm.withSchema(form, source.schema().schemaId()));
+      LoggedGroup copy =
+          new GroupCopy(spark, group, target, form).copy(log.newManifest(), written -> {});
+      proof.prove(source, target, copy, group.files());
+      copied(target, copy, group);
+      return copy;
+    }
+  }
+
+  private synchronized void copied(BaseTable target, LoggedGroup copy, CopyPlan.Group group) {
+    log.add(target, copy);
+    copiedFiles += group.files().size();
     Progress.Counter counter = progress.counter();
-    for (FileScanTask file : files) {
-      counter.add(file.file().fileSizeInBytes());
-      copiedBytes += file.file().fileSizeInBytes();
-    }
-
-    return group;
+    group.files().forEach(file -> counter.add(file.file().fileSizeInBytes()));
   }
 
   private BaseTable target(TableMetadata metadata) {
@@ -358,10 +369,10 @@ public final class TableEncryption {
     long rows = groups.stream().mapToLong(LoggedGroup::rows).sum();
     proof.requireRows(ref, rows, rowsOf(made));
     int schemaId = version.schemaId();
-    List<String> unproven =
+    List<Proven> unproven =
         groups.stream()
             .filter(group -> group.schemaId() != schemaId || schemaId != base.currentSchemaId())
-            .map(group -> version + " " + group.manifests().get(0).path())
+            .map(group -> new Proven(schemaId, group))
             .filter(group -> !proven.contains(group))
             .toList();
     if (!unproven.isEmpty()) {

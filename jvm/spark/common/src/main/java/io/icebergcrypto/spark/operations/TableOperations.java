@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.operations;
 import io.icebergcrypto.audit.diagnosis.Finding;
 import io.icebergcrypto.cleanup.PurgeResult;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
+import io.icebergcrypto.spark.migrate.EncryptionOptions;
 import io.icebergcrypto.spark.migrate.TableDecryption;
 import io.icebergcrypto.spark.migrate.TableEncryption;
 import io.icebergcrypto.spark.migrate.purge.PlaintextPurge;
@@ -26,7 +27,8 @@ final class TableOperations {
           Operation.procedure(
               "encrypt_table",
               "Encrypts a plaintext table in place",
-              "table STRING NOT NULL, key_id STRING NOT NULL, dry_run BOOLEAN, max_bytes BIGINT",
+              "table STRING NOT NULL, key_id STRING NOT NULL, dry_run BOOLEAN, max_bytes BIGINT,"
+                  + " throttle BIGINT",
               "table STRING NOT NULL, key_id STRING NOT NULL, refs INT NOT NULL, files BIGINT NOT"
                   + " NULL, bytes BIGINT NOT NULL, copied_files BIGINT NOT NULL, files_left BIGINT"
                   + " NOT NULL, rows BIGINT, kms_calls INT NOT NULL, seconds BIGINT,"
@@ -38,9 +40,11 @@ final class TableOperations {
                               call.spark(),
                               call.catalog(),
                               call.table(),
-                              call.text("key_id"),
-                              call.number("max_bytes", Long.MAX_VALUE),
-                              call.flag("dry_run"),
+                              new EncryptionOptions(
+                                  call.text("key_id"),
+                                  call.number("max_bytes", Long.MAX_VALUE),
+                                  call.number("throttle", Long.MAX_VALUE),
+                                  call.flag("dry_run")),
                               call.progress())
                           .toMap())),
           Operation.procedure(

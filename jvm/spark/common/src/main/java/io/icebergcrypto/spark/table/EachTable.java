@@ -127,7 +127,7 @@ public record EachTable<T>(
   }
 
   /**
-   * Does something to each table, in the same order; an error stops all.
+   * Does something to each table, in the same order; after an error no other begins.
    *
    * @param tables their full names
    * @param threads see {@link #of}
@@ -150,12 +150,17 @@ public record EachTable<T>(
       }
     } else if (results.length > 0) {
       Workers.run(
-          results.length,
-          threads,
-          i -> {
-            SparkSession.setActiveSession(spark);
-            results[i] = work.apply(tables.get(i));
-            progress.endTable();
+          Math.min(results.length, threads),
+          workers -> {
+            for (int i = 0; i < results.length; i++) {
+              int index = i;
+              workers.begin(
+                  () -> {
+                    SparkSession.setActiveSession(spark);
+                    results[index] = work.apply(tables.get(index));
+                    progress.endTable();
+                  });
+            }
           });
     }
 

@@ -2,93 +2,147 @@ package io.icebergcrypto.spark.table;
 
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.kms.call.AsCaller;
-import io.icebergcrypto.kms.call.DaemonThreads;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.function.IntConsumer;
+import java.util.function.Consumer;
 
-/** Threads that do the parts of one call, and all end before it does. */
-final class Workers {
+/**
+ * Threads that do the parts of one call, and all end before it does. After an error no part begins,
+ * and those that have begun end as they would; a cancel of the call, or of a part, cancels them.
+ */
+public final class Workers {
+  private final ExecutorService pool;
+  private final Semaphore free;
   private final Set<Thread> atWork = new HashSet<>();
   private Throwable failure;
+  private int begun;
   private int done;
 
-  private Workers() {}
-
-  /**
-   * Does parts.
-   *
-   * @param count how many
-   * @param threads how many at once
-   * @param work does the part of a number; an error of one stops the others, and is thrown
-   * @throws CancelledException when the call was cancelled; what was begun has ended
-   */
-  static void run(int count, int threads, IntConsumer work) {
-    new Workers().all(count, threads, work);
+  private Workers(int threads) {
+    this.pool = Executors.newFixedThreadPool(threads, Workers::newThread);
+    this.free = new Semaphore(threads);
   }
 
-  private void all(int count, int threads, IntConsumer work) {
+  /**
+   * One that inherits Spark's local properties, and so ends with the jobs of a group that is
+   * cancelled. It is made for this call alone.
+   */
+  private static Thread newThread(Runnable work) {
+    Thread thread = new Thread(work, "iceberg-crypto-parts");
+    thread.setDaemon(true);
+    return thread;
+  }
+
+  /**
+   * Does parts, the first error of which is thrown, or a cancel.
+   *
+   * @param threads how many at once
+   * @param giver gives one part after another to {@link #begin}
+   * @throws CancelledException when the call was cancelled; what was begun has ended
+   */
+  public static void run(int threads, Consumer<Workers> giver) {
     CancelledException.check();
-    ExecutorService pool =
-        Executors.newFixedThreadPool(
-            Math.min(count, threads), new DaemonThreads("iceberg-crypto-tables"));
+    new Workers(threads).all(giver);
+  }
+
+  /**
+   * Begins a part as soon as a thread is free for it.
+   *
+   * @throws IllegalStateException after an error of another part, which {@link #run} throws
+   */
+  public void begin(Runnable part) {
     try {
-      for (int i = 0; i < count; i++) {
-        int index = i;
-        pool.execute(AsCaller.bound(() -> work(index, work)));
+      free.acquire();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      CancelledException.rethrow(e);
+    }
+
+    CancelledException.check();
+    synchronized (this) {
+      if (failure != null) {
+        throw new IllegalStateException("Another part has failed", failure);
       }
-    } catch (RuntimeException | Error e) { // there can be no more threads
-      stop(e);
+
+      begun++;
+    }
+
+    pool.execute(AsCaller.bound(() -> work(part)));
+  }
+
+  private void all(Consumer<Workers> giver) {
+    try {
+      giver.accept(this);
+    } catch (Throwable e) { // a checked one of Scala's, too; or there can be no more threads
+      fail(cancelOr(e));
     }
 
     pool.shutdown();
-    await(pool);
+    await();
     CancelledException.check();
     if (failure instanceof Error error) {
       throw error;
     } else if (failure instanceof RuntimeException error) {
       throw error;
-    } else if (failure != null || done < count) {
+    } else if (failure != null || done < begun) {
       throw new IllegalStateException("A thread has ended before its work", failure);
     }
   }
 
-  private void work(int index, IntConsumer work) {
-    if (!begin()) {
-      return;
-    }
-
+  private void work(Runnable part) {
+    begun(Thread.currentThread());
     try {
-      work.accept(index);
+      CancelledException.check();
+      part.run();
       end(1);
     } catch (Throwable e) { // a checked one of Scala's, too
-      stop(e);
+      fail(cancelOr(e));
       end(0);
     }
   }
 
-  private synchronized boolean begin() {
-    return failure == null && atWork.add(Thread.currentThread());
+  private static Throwable cancelOr(Throwable failure) {
+    try {
+      CancelledException.rethrow(failure);
+      return failure;
+    } catch (CancelledException cancel) {
+      return cancel;
+    }
+  }
+
+  private synchronized void begun(Thread thread) {
+    atWork.add(thread);
+    if (failure instanceof CancelledException) {
+      CancelledException.cancel(thread);
+    }
   }
 
   private synchronized void end(int parts) {
     done += parts;
     atWork.remove(Thread.currentThread());
     CancelledException.ended(); // the thread does other parts
+    free.release();
   }
 
-  private synchronized void stop(Throwable reason) {
-    if (failure == null) {
+  private synchronized void fail(Throwable reason) {
+    if (failure instanceof CancelledException) {
+      return;
+    }
+
+    if (reason instanceof CancelledException) {
       this.failure = reason;
       atWork.forEach(CancelledException::cancel);
+    } else if (failure == null) {
+      this.failure = reason;
     }
   }
 
   /** A cancel of the call is one of all that it has begun; what cannot be undone ends first. */
-  private void await(ExecutorService pool) {
+  private void await() {
     boolean interrupted = false;
     boolean ended = false;
     while (!ended) {
@@ -96,7 +150,7 @@ final class Workers {
         ended = pool.awaitTermination(1, TimeUnit.DAYS);
       } catch (InterruptedException e) {
         interrupted = true;
-        stop(e);
+        fail(cancelOr(e));
       }
     }
 

@@ -22,7 +22,7 @@ class GroupSizeTest {
     "1000, 5,  7,     9,    7,    5",
   })
   void aGroupIsFull(int cores, long bytes, long files, long maxBytes, int atFiles, long atBytes) {
-    GroupSize size = new GroupSize(() -> cores, bytes * GIB, files, maxBytes * GIB, GIB / 2);
+    GroupSize size = new GroupSize(() -> cores, bytes * GIB, files, maxBytes * GIB, GIB / 2, 2);
     assertThat(size.isFull(0, atFiles - 1)).isFalse();
     assertThat(size.isFull(0, atFiles)).isTrue();
     assertThat(size.isFull(atBytes * GIB - 1, 1)).isFalse();

@@ -6,10 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.CancelledException;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntConsumer;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -17,6 +20,7 @@ class WorkersTest {
   private final List<Integer> begun = new CopyOnWriteArrayList<>();
   private final List<Integer> ended = new CopyOnWriteArrayList<>();
   private final CountDownLatch never = new CountDownLatch(1);
+  private final CountDownLatch refused = new CountDownLatch(1);
 
   @AfterEach
   void forgetCancel() {
@@ -26,7 +30,7 @@ class WorkersTest {
   @Test
   void eachPartIsDoneOnce() {
     Set<Thread> threads = ConcurrentHashMap.newKeySet();
-    Workers.run(
+    run(
         100,
         4,
         i -> {
@@ -38,25 +42,49 @@ class WorkersTest {
   }
 
   @Test
-  void anErrorStopsTheOthers() {
-    CountDownLatch waiting = new CountDownLatch(1);
+  void afterAnErrorNoOtherBegins() {
+    CountDownLatch both = new CountDownLatch(2);
     assertThatThrownBy(
             () ->
-                Workers.run(
+                run(
                     9,
                     2,
                     i -> {
                       begun.add(i);
+                      both.countDown();
+                      uninterrupted(both);
                       if (i == 0) {
-                        uninterrupted(waiting);
                         throw new IllegalStateException("no");
                       }
 
-                      waiting.countDown();
-                      untilCancelled(i);
+                      uninterrupted(refused);
+                      ended.add(i);
                     }))
         .isInstanceOf(IllegalStateException.class)
         .hasMessage("no");
+    assertThat(begun).containsExactlyInAnyOrder(0, 1);
+    assertThat(ended).as("what was under way").containsExactly(1);
+  }
+
+  @Test
+  void aPartThatWasCancelledCancelsAll() {
+    CountDownLatch both = new CountDownLatch(2);
+    assertThatThrownBy(
+            () ->
+                run(
+                    9,
+                    2,
+                    i -> {
+                      begun.add(i);
+                      both.countDown();
+                      if (i == 0) {
+                        uninterrupted(both);
+                        throw new CancellationException("of a Spark job");
+                      }
+
+                      untilCancelled(i);
+                    }))
+        .isInstanceOf(CancelledException.class);
     assertThat(begun).containsExactlyInAnyOrder(0, 1);
     assertThat(ended).containsExactly(1);
   }
@@ -67,7 +95,7 @@ class WorkersTest {
     CountDownLatch both = new CountDownLatch(2);
     assertThatThrownBy(
             () ->
-                Workers.run(
+                run(
                     9,
                     2,
                     i -> {
@@ -88,8 +116,22 @@ class WorkersTest {
   @Test
   void aCallThatWasCancelledBeginsNothing() {
     CancelledException.cancel(Thread.currentThread());
-    assertThatThrownBy(() -> Workers.run(3, 2, begun::add)).isInstanceOf(CancelledException.class);
+    assertThatThrownBy(() -> run(3, 2, begun::add)).isInstanceOf(CancelledException.class);
     assertThat(begun).isEmpty();
+  }
+
+  private void run(int count, int threads, IntConsumer work) {
+    Workers.run(
+        threads, workers -> IntStream.range(0, count).forEach(i -> begin(workers, i, work)));
+  }
+
+  private void begin(Workers workers, int part, IntConsumer work) {
+    try {
+      workers.begin(() -> work.accept(part));
+    } catch (IllegalStateException e) {
+      refused.countDown();
+      throw e;
+    }
   }
 
   private void untilCancelled(int part) {

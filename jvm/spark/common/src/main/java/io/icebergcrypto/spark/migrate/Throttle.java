@@ -1,0 +1,45 @@
+package io.icebergcrypto.spark.migrate;
+
+import io.icebergcrypto.CancelledException;
+import java.util.concurrent.TimeUnit;
+
+/** Lets groups of files begin so that their bytes are copied at a rate, on average. */
+final class Throttle {
+  /** A group has at most as many bytes as may be copied in this time, but for its last file. */
+  private static final long SECONDS_PER_GROUP = 60;
+
+  private final long bytesPerSecond;
+  private long free = System.nanoTime();
+
+  Throttle(long bytesPerSecond) {
+    this.bytesPerSecond = bytesPerSecond;
+  }
+
+  /** How many bytes a group has at most. */
+  long groupBytes() {
+    return bytesPerSecond > Long.MAX_VALUE / SECONDS_PER_GROUP
+        ? Long.MAX_VALUE
+        : bytesPerSecond * SECONDS_PER_GROUP;
+  }
+
+  /**
+   * Waits until those that began before have had their time.
+   *
+   * @throws CancelledException when the call was cancelled meanwhile
+   */
+  void await(long bytes) {
+    try {
+      TimeUnit.NANOSECONDS.sleep(reserved(bytes, System.nanoTime()));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      CancelledException.rethrow(e);
+    }
+  }
+
+  /** How many nanoseconds it is from now until bytes may be copied. */
+  synchronized long reserved(long bytes, long now) {
+    long start = Math.max(free, now);
+    this.free = start + (long) (1e9 * bytes / bytesPerSecond);
+    return start - now;
+  }
+}
