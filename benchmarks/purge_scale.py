@@ -2,10 +2,11 @@
 
     python benchmarks/purge_scale.py [--only TEXT] [FILES ...]
 
-FILES are numbers of data files (10,000 and 100,000); --only measures the operations that have a text in their names. The storage is simulated: it is in the memory of the JVM, answers at
-once, and counts the requests that Iceberg's S3FileIO would make, which deletes 250 files by each (`s3.delete.batch-size`).
-All data files have the bytes of one. Prints seconds on two cores, requests, and how many bytes more the heap has for each
-file more, when the first file is deleted: without what Spark's executors, which are in the same JVM, have cached.
+FILES are numbers of data files (10,000 and 100,000); --only measures operations that have a text in their names. The
+storage is simulated: it is in the memory of the JVM, answers at once, and counts the requests that Iceberg's S3FileIO
+would make, which deletes 250 files by each (`s3.delete.batch-size`). All data files have the bytes of one. Prints
+seconds on two cores, requests, and by how many bytes the heap grows with each file until the first file is deleted,
+without what Spark's executors, which are in the same JVM, have cached.
 """
 
 import argparse
