@@ -382,7 +382,7 @@ def test_purges_ask_for_few_files_by_themselves(session: OtherSession, store: Ob
     found = asked("CALL lake.system.purge_plaintext(table => 'db.purged')")
     assert len(found["GET"]) == files
     assert len(found["HEAD"]) <= 4, "one of each task"
-    assert len(found["DELETE"]) <= 2, "steps of one file"
+    assert not any("/data/" in one for one in found["DELETE"])
     assert len(found["MANY"]) <= 10, "two tasks, a step each"
     session.sql(rows)
     found = asked(f"DROP TABLE {name} PURGE")
