@@ -200,7 +200,8 @@ bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)
 bench_reader = $(VENV)/bin/python benchmarks/reader.py
 # What docs/scale.md shows, one after another.
 SCALE_BENCHES := "scale_curves.py --rounds 3" verify_scale.py "metadata_authentication.py 1000 31" \
-    "rotation_scale.py --tables 1 100 1000" "session_scale.py --sessions 120 --every 40" "encrypt_scale.py 64 256"
+    "rotation_scale.py --tables 1 100 1000" "session_scale.py --sessions 120 --every 40" "encrypt_scale.py 64 256" \
+    purge_scale.py
 bench_scale = $(on_java); for bench in $(SCALE_BENCHES); do echo; echo "python benchmarks/$$bench"; \
     $(VENV)/bin/python benchmarks/$$bench 2> >(grep -v WARN >&2) || exit 1; done
 

@@ -356,6 +356,40 @@ def test_no_more_requests_than_plaintext(session: OtherSession, store: ObjectSto
         assert counted["lake"][told] <= counted["plain"][told], counted
 
 
+def test_purges_ask_for_few_files_by_themselves(session: OtherSession, store: ObjectStore) -> None:
+    """Old data files are deleted by one request, a listing proves it, and each is opened once before."""
+    if store.kind != "s3":
+        pytest.skip("only S3's client deletes many objects by one request")
+    files, name = 40, "lake.db.purged"
+    session.sql(f"CREATE TABLE {name} (id BIGINT) TBLPROPERTIES ('format-version'='2')")
+    rows = f"INSERT INTO {name} SELECT /*+ REPARTITION({files}) */ id FROM range(4000)"
+    session.sql(rows)
+    old = [one for one in store.below(f"{store.root}/warehouse/db/purged") if "/data/" in one]
+    assert len(old) == files
+    session.sql("CALL lake.system.encrypt_table(table => 'db.purged', key_id => 'k1')")
+
+    def asked(statement: str) -> dict[str, list[str]]:
+        store.proxy.forget()
+        session.sql(statement)
+        names = [one.rpartition("/")[2] for one in old]
+        about = [one for one in store.proxy.requests if any(name in one for name in names)]
+        return {
+            "MANY": [one for one in store.proxy.requests if "?delete" in one],
+            **{verb: [one for one in about if one.startswith(verb)] for verb in ("GET", "HEAD")},
+            "DELETE": [one for one in store.proxy.requests if one.startswith("DELETE")],
+        }
+
+    found = asked("CALL lake.system.purge_plaintext(table => 'db.purged')")
+    assert len(found["GET"]) == files
+    assert len(found["HEAD"]) <= 4, "one of each task"
+    assert not any("/data/" in one for one in found["DELETE"])
+    assert len(found["MANY"]) <= 10, "two tasks, a step each"
+    session.sql(rows)
+    found = asked(f"DROP TABLE {name} PURGE")
+    assert not found["DELETE"] and len(found["MANY"]) <= 10
+    assert not store.below(f"{store.root}/warehouse/db/purged/data")
+
+
 def test_a_folder_that_is_not_there(table: StoredTable) -> None:
     if table.store.kind != "s3":
         pytest.skip("a folder without a catalog: only S3's client is led here by its environment")

@@ -142,6 +142,26 @@ def test_deletes_that_fail(lake: Lake) -> None:
     assert purge_ended(lake, table)
 
 
+@pytest.mark.catalogs("jdbc")
+def test_files_that_a_storage_only_says_it_has_deleted(lake: Lake) -> None:
+    """One in a thousand is looked at after a delete: the listing shows the others, which are deleted again."""
+    table = lake.create(key=None, format__version="2")
+    rows = f"id, concat('{MARKER}-', id) AS note, 'p' AS part FROM range(200)"
+    lake.sql(f"INSERT INTO {table} SELECT /*+ REPARTITION(20) */ {rows}")
+    encrypt_table(lake.spark, table, "k1")
+    old = [path for path in plaintext_below(lake.folder / "t") if path.suffix == ".parquet"]
+    assert len(old) == 20
+    jvm: Any = lake.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    storage.keepOnce([old[-1].name])  # not the first of its task, which is looked at
+    try:
+        assert purge_plaintext(lake.spark, table).committed
+        assert storage.keeps() == 0
+    finally:
+        storage.heal()
+    assert purge_ended(lake, table)
+
+
 @pytest.mark.catalogs("hadoop")
 @pytest.mark.nightly
 def test_what_named_old_files_is_lost(lake: Lake) -> None:

@@ -271,7 +271,7 @@ final class EncryptedTableOperations implements TableOperations {
       return opened(existing());
     } catch (RuntimeException e) {
       if (keys.areInUse() || committed) {
-        return new DeleteOnlyFileIO(FailFastFileIO.below(delegate.io()), e);
+        return DeleteOnlyFileIO.of(FailFastFileIO.below(delegate.io()), e);
       }
 
       throw e;

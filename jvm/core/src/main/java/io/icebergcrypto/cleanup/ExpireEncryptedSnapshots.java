@@ -12,6 +12,7 @@ import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.io.SupportsBulkOperations;
 import org.apache.iceberg.util.Tasks;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -169,7 +170,8 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   }
 
   private void delete(Collection<String> paths, String type) {
-    if (deleteFunc == null && deleteExecutor == null) {
+    boolean isBulk = ops.io() instanceof SupportsBulkOperations; // of itself side by side
+    if (deleteFunc == null && (isBulk || deleteExecutor == null)) {
       CatalogUtil.deleteFiles(ops.io(), paths, type);
       return;
     }

@@ -36,6 +36,7 @@ public final class ProvenDeletion {
           .build();
 
   private final FileIO io;
+  private final boolean looks;
 
   /**
    * Deletes with up to four attempts.
@@ -43,7 +44,23 @@ public final class ProvenDeletion {
    * @param io deletes, many at once if it can
    */
   public ProvenDeletion(FileIO io) {
+    this(io, true);
+  }
+
+  private ProvenDeletion(FileIO io, boolean looks) {
     this.io = io;
+    this.looks = looks;
+  }
+
+  /**
+   * Deletes files in folders that the caller lists afterwards, which shows those that are left. So
+   * this looks at one of a thousand that the storage deleted without an error, and at each of them
+   * only if that one is left, or if there was an error.
+   *
+   * @param io deletes, many at once if it can
+   */
+  public static ProvenDeletion beforeListing(FileIO io) {
+    return new ProvenDeletion(io, false);
   }
 
   /**
@@ -77,6 +94,15 @@ public final class ProvenDeletion {
     Map<String, String> left = new ConcurrentHashMap<>();
     paths.forEach(path -> left.put(path, SAYS_NOTHING));
     boolean[] again = {false};
+    if (!looks && io instanceof SupportsBulkOperations bulk && left.size() > 1) {
+      String one = paths.iterator().next();
+      if (deleteAtOnce(bulk, left) && isGone(left, one)) {
+        return Map.of();
+      }
+
+      again[0] = true;
+    }
+
     Failsafe.with(RETRY)
         .get(
             () -> {
@@ -87,7 +113,7 @@ public final class ProvenDeletion {
               }
 
               again[0] = true;
-              each(left, this::look);
+              each(left, this::isGone);
               return left;
             });
     return left;
@@ -103,11 +129,14 @@ public final class ProvenDeletion {
         .run(path -> step.run(left, path));
   }
 
-  private static void deleteAtOnce(SupportsBulkOperations bulk, Map<String, String> left) {
+  /** False when there was an error. */
+  private static boolean deleteAtOnce(SupportsBulkOperations bulk, Map<String, String> left) {
     try {
       bulk.deleteFiles(List.copyOf(left.keySet()));
+      return true;
     } catch (RuntimeException e) {
       left.replaceAll((path, why) -> Causes.innermostMessage(e));
+      return false;
     }
   }
 
@@ -116,19 +145,22 @@ public final class ProvenDeletion {
       left.put(path, SAYS_NOTHING);
       io.deleteFile(path);
     } catch (NotFoundException e) {
-      // the look tells
+      // isGone tells
     } catch (RuntimeException e) {
       left.put(path, Causes.innermostMessage(e));
     }
   }
 
-  private void look(Map<String, String> left, String path) {
+  private boolean isGone(Map<String, String> left, String path) {
     try {
       if (!io.newInputFile(path).exists()) {
         left.remove(path);
+        return true;
       }
     } catch (RuntimeException e) {
       left.put(path, "it is not known whether it is gone: " + Causes.innermostMessage(e));
     }
+
+    return false;
   }
 }

@@ -25,6 +25,7 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.SupportsBulkOperations;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 
 /**
@@ -54,12 +55,14 @@ public class TableFileIO implements FileIO {
    */
   public static FileIO combine(FileIO storage, FileIO guarded, TableEncryptionManager manager) {
     EncryptingFileIO io = EncryptingFileIO.combine(guarded, manager);
-    if (storage instanceof DelegateFileIO delegate) {
-      return new WithDelegate(io, delegate);
+    if (storage instanceof SupportsPrefixOperations prefixes) {
+      return storage instanceof SupportsBulkOperations bulk
+          ? new WithDelegate(io, prefixes, bulk)
+          : new WithPrefix(io, prefixes);
     }
 
-    return storage instanceof SupportsPrefixOperations prefixes
-        ? new WithPrefix(io, prefixes)
+    return storage instanceof SupportsBulkOperations bulk
+        ? new WithBulk(io, bulk)
         : new TableFileIO(io);
   }
 
@@ -253,10 +256,28 @@ public class TableFileIO implements FileIO {
   private static final class WithDelegate extends WithPrefix implements DelegateFileIO {
     private static final long serialVersionUID = 1L;
 
-    private final DelegateFileIO bulk;
+    private final SupportsBulkOperations bulk; // the same object, of a user's class perhaps
 
-    private WithDelegate(EncryptingFileIO io, DelegateFileIO bulk) {
-      super(io, bulk);
+    private WithDelegate(
+        EncryptingFileIO io, SupportsPrefixOperations prefixes, SupportsBulkOperations bulk) {
+      super(io, prefixes);
+      this.bulk = bulk;
+    }
+
+    @Override
+    public void deleteFiles(Iterable<String> paths) {
+      bulk.deleteFiles(paths);
+    }
+  }
+
+  @DefaultSerializer(TableFileIO.AsJava.class)
+  private static final class WithBulk extends TableFileIO implements SupportsBulkOperations {
+    private static final long serialVersionUID = 1L;
+
+    private final SupportsBulkOperations bulk;
+
+    private WithBulk(EncryptingFileIO io, SupportsBulkOperations bulk) {
+      super(io);
       this.bulk = bulk;
     }
 

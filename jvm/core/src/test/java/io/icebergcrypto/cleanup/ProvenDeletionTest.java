@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
@@ -82,6 +83,37 @@ class ProvenDeletionTest {
     assertThat(store.bulks).containsExactly(1000);
   }
 
+  /** A listing shows what is left: a request for each file would be a thousand times as many. */
+  @Test
+  void beforeAListingOneOfAThousandIsLookedAt() {
+    List<String> paths = IntStream.range(0, 2500).mapToObj(i -> "s3://b/" + i).toList();
+    store.files.addAll(paths);
+    assertThat(ProvenDeletion.beforeListing(store).delete(paths.iterator())).isEmpty();
+    assertThat(store.files).isEmpty();
+    assertThat(store.bulks).containsExactly(1000, 1000, 500);
+    assertThat(store.looked).hasValue(3);
+    assertThat(store.singles).as("single deletes").isZero();
+    store.looked.set(0);
+    store.files.add("s3://b/1");
+    assertThat(ProvenDeletion.beforeListing(store).delete(List.of("s3://b/1").iterator()))
+        .isEmpty();
+    assertThat(store.looked).hasValue(1);
+  }
+
+  @Test
+  void beforeAListingWhatFailsIsLookedAt() {
+    store.files.addAll(Set.of("a", "b", "c"));
+    store.failures.put("b", 1000);
+    assertThat(ProvenDeletion.beforeListing(store).delete(List.of("a", "b", "c").iterator()))
+        .containsExactly(Map.entry("b", "denied: b"));
+    store.deletes = false;
+    store.failures.clear();
+    store.files.addAll(Set.of("a", "c"));
+    assertThat(ProvenDeletion.beforeListing(store).delete(List.of("a", "b", "c").iterator()))
+        .containsOnlyKeys("a", "b", "c")
+        .allSatisfy((path, why) -> assertThat(why).contains("silently deletes nothing"));
+  }
+
   private static final class Store implements FileIO, SupportsBulkOperations {
     private static final long serialVersionUID = 1L;
 
@@ -91,6 +123,7 @@ class ProvenDeletionTest {
     private int singles = 0;
     private boolean deletes = true;
     private boolean looks = true;
+    private final AtomicInteger looked = new AtomicInteger();
 
     private boolean fails(String path) {
       return failures.merge(path, -1, Integer::sum) >= 0;
@@ -134,6 +167,7 @@ class ProvenDeletionTest {
       return new InMemoryInputFile(path, new byte[0]) {
         @Override
         public boolean exists() {
+          looked.incrementAndGet();
           return files.contains(path);
         }
       };

@@ -5,6 +5,8 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -29,6 +31,8 @@ public final class NoChmodFileSystem extends LocalFileSystem {
   public static final String DENIED = "io.icebergcrypto.testing.denied";
 
   private static final String NO_SPACE = "No space left on device";
+
+  private static final Set<String> KEPT = ConcurrentHashMap.newKeySet();
 
   private static volatile FailingDeletes fails = new FailingDeletes("", new AtomicInteger());
   private static volatile Meeting meeting = new Meeting("/", 0); // no name ends so
@@ -93,9 +97,20 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     fails = new FailingDeletes(folder, new AtomicInteger(times));
   }
 
+  /** Says once of each of these files that it was deleted, and keeps it. */
+  public static void keepOnce(List<String> names) {
+    KEPT.addAll(names);
+  }
+
+  /** How many of them are yet to be deleted for the first time. */
+  public static int keeps() {
+    return KEPT.size();
+  }
+
   /** The storage is well again. */
   public static void heal() {
     fails = new FailingDeletes("", new AtomicInteger());
+    KEPT.clear();
   }
 
   private record FailingDeletes(String folder, AtomicInteger left) {
@@ -201,6 +216,8 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     public boolean delete(Path path, boolean recursive) throws IOException {
       if (fails.meet(path)) {
         throw new IOException("503 Slow Down");
+      } else if (KEPT.remove(path.getName())) {
+        return true;
       }
 
       return call(Kind.DELETE, path, () -> super.delete(path, recursive));

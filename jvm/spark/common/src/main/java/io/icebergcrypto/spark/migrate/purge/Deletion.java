@@ -8,6 +8,7 @@ import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import org.apache.iceberg.io.FileIO;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Dataset;
@@ -34,17 +35,24 @@ final class Deletion implements AutoCloseable {
    *
    * @param files rows that have path and length
    * @param count how many they are
+   * @param listed whether the caller lists them afterwards; else each is looked at
    */
   Deletion(
       SparkSession spark,
       Broadcast<Storage> shared,
       Dataset<Row> files,
       long count,
+      boolean listed,
       Progress progress) {
     Broadcast<Storage> storage = shared;
     Progress.Counter counter = progress.counter();
     MapPartitionsFunction<Row, Row> delete =
-        rows -> delete(new ProvenDeletion(storage.value().io()), counter, rows);
+        rows -> {
+          FileIO io = storage.value().io();
+          ProvenDeletion deletion =
+              listed ? ProvenDeletion.beforeListing(io) : new ProvenDeletion(io);
+          return delete(deletion, counter, rows);
+        };
     this.left =
         new FileJobs(spark)
             .spread(files.select("path", "length"), new Size(count, 0))

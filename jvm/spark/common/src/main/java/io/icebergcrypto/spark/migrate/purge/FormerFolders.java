@@ -76,20 +76,34 @@ final class FormerFolders implements Serializable {
     }
 
     try (Folders listed = new Folders(spark, storage)) {
-      Dataset<Row> unknown = Folders.without(listed.files(folders), known);
-      Dataset<Row> spread = new FileJobs(spark).spread(unknown, FileSet.of(unknown).size());
-      return StrayTasks.problems(storage, spread, progress.counter())
-          .select(
-              col("path"),
-              functions.lit(FileKind.STRAY.label()).as("kind"),
-              functions.greatest(col("length"), functions.lit(0L)).as("length"),
-              functions.lit(null).cast("string").as("gap"),
-              col("problem"),
-              functions
-                  .when(col("code").equalTo(ProblemCode.UNREADABLE.label()), OldTree.UNKNOWN)
-                  .otherwise(OldTree.PLAINTEXT)
-                  .as("state"))
-          .localCheckpoint(true);
+      return plaintext(spark, storage, listed.files(folders), known, progress);
     }
+  }
+
+  /**
+   * Looks for plaintext among files that were listed: rows of {@link Folders#files}.
+   *
+   * @return as above
+   */
+  static Dataset<Row> plaintext(
+      SparkSession spark,
+      Broadcast<Storage> storage,
+      Dataset<Row> listed,
+      Dataset<Row> known,
+      Progress progress) {
+    Dataset<Row> unknown = Folders.without(listed, known);
+    Dataset<Row> spread = new FileJobs(spark).spread(unknown, FileSet.of(unknown).size());
+    return StrayTasks.problems(storage, spread, progress.counter())
+        .select(
+            col("path"),
+            functions.lit(FileKind.STRAY.label()).as("kind"),
+            functions.greatest(col("length"), functions.lit(0L)).as("length"),
+            functions.lit(null).cast("string").as("gap"),
+            col("problem"),
+            functions
+                .when(col("code").equalTo(ProblemCode.UNREADABLE.label()), OldTree.UNKNOWN)
+                .otherwise(OldTree.PLAINTEXT)
+                .as("state"))
+        .localCheckpoint(true);
   }
 }

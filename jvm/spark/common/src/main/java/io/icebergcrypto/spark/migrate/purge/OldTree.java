@@ -226,7 +226,7 @@ final class OldTree {
       String state;
       try {
         FileMagic magic = FileInspector.magic(stored);
-        length = stored.getLength();
+        length = length > 0 ? length : stored.getLength(); // one request less for each data file
         state = magic.encrypted() || magic == FileMagic.LATER ? ENCRYPTED : PLAINTEXT;
       } catch (NotFoundException e) {
         state = GONE;

@@ -18,6 +18,7 @@ import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.Folders;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.Collection;
 import java.util.List;
@@ -149,10 +150,14 @@ public final class PlaintextPurge {
       PurgeRecord record = new PurgeRecord(table.name(), table.operations(), path);
       Proof proof = new Proof(spark, table, path, options, progress);
       CopyLog.deleteAll(table);
-      delete(files, Phase.DATA, shared, path, record);
-      if (PurgeRecord.begun(current.properties()) == Phase.DATA) {
+      Dataset<Row> data = files.doomed(Phase.DATA).where(isNot(path));
+      boolean first = PurgeRecord.begun(current.properties()) == Phase.DATA;
+      deleteData(files, data, shared, first);
+      if (first) {
         begin("other files");
-        proof.ofOthers(files, inForce, shared);
+        long count = files.doomedCount(Phase.DATA);
+        proof.ofOthers(
+            files, data, inForce, shared, left -> delete(shared, left, count, Phase.DATA, false));
       }
 
       for (Phase phase : List.of(Phase.MANIFESTS, Phase.MANIFEST_LISTS, Phase.METADATA_FILES)) {
@@ -323,6 +328,31 @@ public final class PlaintextPurge {
 
   // ---- deleting
 
+  /**
+   * Deletes data files.
+   *
+   * @param listed whether the proof lists the table's folders afterwards
+   */
+  private void deleteData(
+      OldFiles files, Dataset<Row> data, Broadcast<Storage> shared, boolean listed) {
+    long count = files.doomedCount(Phase.DATA);
+    if (count == 0) {
+      return;
+    }
+
+    CancelledException.check();
+    begin("deleting " + Phase.DATA.label());
+    progress.begin("deleting " + Phase.DATA.label(), count, 0);
+    Column own = listed ? Folders.isIn(col("path"), files.own()) : functions.lit(false);
+    if (listed) {
+      delete(shared, data.where(own), count, Phase.DATA, true);
+    }
+
+    if (!listed || !options.folders().isEmpty()) {
+      delete(shared, data.where(functions.not(own)), count, Phase.DATA, false);
+    }
+  }
+
   private void delete(
       OldFiles files, Phase phase, Broadcast<Storage> shared, String kept, PurgeRecord record) {
     long count = files.doomedCount(phase);
@@ -331,16 +361,29 @@ public final class PlaintextPurge {
     }
 
     CancelledException.check();
-    if (phase != Phase.DATA && phase != Phase.METADATA_FILES) {
+    if (phase != Phase.METADATA_FILES) {
       record.begin(phase);
     }
 
-    // the copy leads to all others, and goes last
-    Dataset<Row> some = files.doomed(phase).where(col("path").notEqual(functions.lit(kept)));
-
+    Dataset<Row> some = files.doomed(phase).where(isNot(kept));
     begin("deleting " + phase.label());
     progress.begin("deleting " + phase.label(), count, 0);
-    try (Deletion deletion = new Deletion(spark, shared, some, count, progress)) {
+    delete(shared, some, count, phase, false);
+  }
+
+  /** The copy leads to all others, and goes last. */
+  private static Column isNot(String kept) {
+    return col("path").notEqual(functions.lit(kept));
+  }
+
+  /**
+   * Deletes files.
+   *
+   * @param listed whether the caller lists them afterwards
+   */
+  private void delete(
+      Broadcast<Storage> shared, Dataset<Row> some, long count, Phase phase, boolean listed) {
+    try (Deletion deletion = new Deletion(spark, shared, some, count, listed, progress)) {
       if (deletion.left() > 0) {
         throw notFinished(
             String.format(

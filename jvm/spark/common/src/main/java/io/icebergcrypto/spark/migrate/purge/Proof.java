@@ -11,9 +11,11 @@ import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.TableVerifier;
 import io.icebergcrypto.spark.verify.VerifyOptions;
 import io.icebergcrypto.spark.verify.VerifyResult;
+import io.icebergcrypto.spark.verify.scan.Folders;
 import io.icebergcrypto.spark.verify.scan.Problem;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.apache.iceberg.BaseTable;
 import org.apache.spark.broadcast.Broadcast;
@@ -58,14 +60,32 @@ final class Proof {
   }
 
   /**
-   * Proves that there is no plaintext beside what the purge will delete, while manifests still say
-   * which plaintext is elsewhere.
+   * Proves that old data files in the table's folders are gone, and that there is no plaintext
+   * beside what the purge will delete, while manifests still say which plaintext is elsewhere.
    *
+   * @param data old data files, which were deleted
+   * @param delete deletes those that are left, and proves that they are gone
    * @throws IcebergCryptoException when there is, or when that is not known
    */
-  void ofOthers(OldFiles files, Dataset<Row> inForce, Broadcast<Storage> storage) {
-    Dataset<Row> known = files.doomed().select("path").union(inForce);
-    Dataset<Row> others = FormerFolders.plaintext(spark, storage, files.own(), known, progress);
+  void ofOthers(
+      OldFiles files,
+      Dataset<Row> data,
+      Dataset<Row> inForce,
+      Broadcast<Storage> storage,
+      Consumer<Dataset<Row>> delete) {
+    try (Folders folders = new Folders(spark, storage)) {
+      Dataset<Row> listed = folders.files(files.own());
+      Dataset<Row> left = Folders.among(data, listed);
+      if (!left.isEmpty()) {
+        delete.accept(left);
+      }
+
+      Dataset<Row> known = files.doomed().select("path").union(inForce);
+      requireNone(FormerFolders.plaintext(spark, storage, listed, known, progress));
+    }
+  }
+
+  private void requireNone(Dataset<Row> others) {
     List<String> unknown = words(others.where(col("state").equalTo(OldTree.UNKNOWN)));
     if (!unknown.isEmpty()) {
       throw notFinished(

@@ -97,13 +97,21 @@ public final class Folders implements AutoCloseable {
 
   /** Files that are not among others, however their paths are written. */
   public static Dataset<Row> without(Dataset<Row> files, Dataset<Row> others) {
+    return joined(files, others, "left_anti").select("path", "length", "problem");
+  }
+
+  /** Files that are among others, however their paths are written. */
+  public static Dataset<Row> among(Dataset<Row> files, Dataset<Row> others) {
+    return joined(files, others, "left_semi").select("path", "length");
+  }
+
+  private static Dataset<Row> joined(Dataset<Row> files, Dataset<Row> others, String how) {
     UserDefinedFunction place =
         functions.udf((UDF1<String, String>) Storage::comparable, DataTypes.StringType);
     Column path = functions.col("path");
     return files
         .withColumn(PLACE, place.apply(path))
-        .join(others.select(place.apply(path).as(PLACE)), PLACE, "left_anti")
-        .select("path", "length", "problem");
+        .join(others.select(place.apply(path).as(PLACE)), PLACE, how);
   }
 
   /**

@@ -25,6 +25,8 @@ class PurgeModelTest {
     DELETES_IN_ANY_ORDER,
     FORGETS_BEFORE_THE_PROOF,
     TAKES_FAILURES_FOR_DELETED,
+    /** What a storage says that it has deleted is not looked for. */
+    BELIEVES_THE_STORAGE,
     TAKES_MISSING_FOR_NOTHING,
     RECORDS_NO_STEP,
     TAKES_ANOTHER_CALL_FOR_LOSS
@@ -280,6 +282,9 @@ class PurgeModelTest {
       step("ProvenDeletion: " + name, next(), n -> n.set(file, 0));
       Pc then = plants(Defect.TAKES_FAILURES_FOR_DELETED) ? next() : Pc.FAILED;
       fault("ProvenDeletion cannot delete: " + name, then);
+      if (pc() == Pc.DELETE_DATA && seen() == Phase.DATA) { // ProvenDeletion.beforeListing
+        fault("the storage says that it has deleted, and has not: " + name, next());
+      }
     }
 
     private void begin(Phase phase, Var file, Var named) {
@@ -304,10 +309,15 @@ class PurgeModelTest {
       fault(name + " fails", Pc.FAILED);
     }
 
-    /** Proof.ofOthers: what is plaintext in the table's folders, and not known. */
+    /** Proof.ofOthers: old data in the table's folders, and what is plaintext and not known. */
     private void proveOthers() {
       if (seen() != Phase.DATA) {
         step("was past that proof", next());
+      } else if (s.has(Var.DATA)
+          && s.has(var(Var.KNOWN1))
+          && !plants(Defect.BELIEVES_THE_STORAGE)) {
+        step("Proof.ofOthers finds data, and deletes it", pc(), n -> n.set(Var.DATA, 0));
+        fault("Proof.ofOthers finds data, and cannot delete it", Pc.FAILED);
       } else {
         boolean others = s.has(Var.STRAY) || s.has(Var.DATA) && !s.has(var(Var.KNOWN1));
         step(
@@ -350,7 +360,10 @@ class PurgeModelTest {
   void aPlantedDefectIsFound(Defect defect) {
     String wrong =
         switch (defect) {
-          case DELETES_IN_ANY_ORDER, TAKES_FAILURES_FOR_DELETED, TAKES_MISSING_FOR_NOTHING ->
+          case DELETES_IN_ANY_ORDER,
+              TAKES_FAILURES_FOR_DELETED,
+              BELIEVES_THE_STORAGE,
+              TAKES_MISSING_FOR_NOTHING ->
               "nothing names old files";
           case FORGETS_BEFORE_THE_PROOF -> "has forgotten plaintext";
           default -> "cannot go on";
