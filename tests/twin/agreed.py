@@ -198,7 +198,12 @@ def pair_up(
         [i for i in after.snapshots if i not in then.snapshots]
         for after, then in zip(now, before, strict=True)
     ]
-    if operation.ours_alone or (operation.by_layout and not pair.portable and not all(new)):
+    if operation.by_layout and pair.relaid and not all(new):
+        for side, made in zip((pair.twin, pair.ours), new, strict=True):
+            if not made and side.most_manifests() > 1:
+                raise Difference(f"{operation.named()} did nothing to {side.table}")
+        new = [[], []]
+    elif operation.ours_alone:
         new = [[], []]
     elif len(new[0]) != len(new[1]):
         raise Difference(f"new snapshots: twin {len(new[0])}, ours {len(new[1])}")

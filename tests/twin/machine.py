@@ -124,7 +124,7 @@ class History:
                 pair.script.append(f"# both refuse it: {str(refused).splitlines()[0]}")
                 self.tally.refused[name] += 1
             if operation.ours_alone:
-                pair.portable = False
+                pair.portable, pair.relaid = False, True
             self.now = shown_by(pair)
             pair_up(pair, before, self.now, operation)
             self.agreed.check(self.now, only_new=not self.thorough)

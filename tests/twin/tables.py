@@ -60,6 +60,12 @@ class Side:
     def metadata(self) -> dict[str, Any]:
         return java.metadata(self.spark, self.table)
 
+    def most_manifests(self) -> int:
+        """How many manifests of one content main has, of the table's partition spec."""
+        spec = self.metadata()["default-spec-id"]
+        manifests = f"{self.table}.manifests WHERE partition_spec_id = {spec} GROUP BY content"
+        return max((row[0] for row in self.sql(f"SELECT count(*) FROM {manifests}")), default=0)
+
 
 def file_of(location: str) -> Path:
     """The local file or folder that metadata names: a partition's "%2F" is on the disk, too."""
@@ -79,6 +85,7 @@ class Pair:
         columns: those that both have.
         snapshots: the twin's and ours, which show the same, oldest first.
         staged: WAP ids that are not published.
+        relaid: ours has made commits that the twin has not, so manifests may list its files in another way.
         portable: ours has made no commit that the twin has not, nor both an upgrade: numbers of both are equal.
         orphaned: files were written in plaintext that no commit has.
         folders: where our table has, and had, its files.
@@ -98,6 +105,7 @@ class Pair:
     tags: list[str] = field(default_factory=list)
     staged: list[str] = field(default_factory=list)
     partitioned: list[str] = field(default_factory=list)
+    relaid: bool = False
     portable: bool = True
     orphaned: bool = False
     folders: list[Path] = field(default_factory=list)

@@ -7,6 +7,7 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -32,6 +33,7 @@ final class CopyManifests {
   private static final Long ANY_SNAPSHOT = 1L; // Iceberg reads no manifest without one
 
   private final Map<LoggedGroup, LoggedGroup> made = new HashMap<>();
+  private final Set<String> begun = new LinkedHashSet<>(); // their paths, written or not
 
   /** Writes a manifest that no snapshot has yet. */
   static ManifestFile write(BaseTable target, String path, int specId, List<DataFile> files) {
@@ -81,7 +83,7 @@ final class CopyManifests {
     return all;
   }
 
-  private static LoggedGroup ofUsed(BaseTable target, LoggedGroup group) {
+  private LoggedGroup ofUsed(BaseTable target, LoggedGroup group) {
     List<DataFile> listed = files(target, group);
     List<DataFile> used =
         IntStream.range(0, listed.size()).filter(group::has).mapToObj(listed::get).toList();
@@ -90,6 +92,7 @@ final class CopyManifests {
     }
 
     String path = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
+    begun.add(path);
     return group.in(List.of(write(target, path, used.get(0).specId(), used)));
   }
 
@@ -100,7 +103,7 @@ final class CopyManifests {
    */
   List<String> unused(Map<Version, List<LoggedGroup>> versions) {
     Set<String> used = paths(versions.values().stream().flatMap(List::stream));
-    return paths(made.values().stream()).stream().filter(path -> !used.contains(path)).toList();
+    return begun.stream().filter(path -> !used.contains(path)).toList();
   }
 
   private static Set<String> paths(Stream<LoggedGroup> groups) {

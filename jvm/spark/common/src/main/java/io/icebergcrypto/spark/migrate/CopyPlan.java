@@ -121,6 +121,11 @@ final class CopyPlan {
       return true;
     }
 
+    /** How many nanoseconds to wait before that. */
+    default long pause(Group group) {
+      return 0;
+    }
+
     /** Copies a group that it takes, on any thread. */
     LoggedGroup copy(Group group);
   }
@@ -151,21 +156,25 @@ final class CopyPlan {
     return all;
   }
 
-  private void count(FileScanTask task, int version) {
+  /** Counts a file of a version; whether no other version has it. */
+  private boolean count(FileScanTask task, int version) {
     Share share = units.get(firstWithout(task, 1L << version, false));
-    if (share.in == 0) {
+    boolean isNew = share.in == 0;
+    if (isNew) {
       files++;
       bytes += task.file().fileSizeInBytes();
     }
 
     share.in |= 1L << version;
+    return isNew;
   }
 
   /**
    * Goes on with the table as it is now: all was copied, and since then others have only added
-   * files to one of its branches.
+   * files to one of its branches, which no other one has.
    *
-   * @return false: something else happened as well, so that another plan has to be made
+   * @return false: something else happened as well, so that another plan has to be made, and this
+   *     one is of no more use
    */
   boolean follows(TableMetadata now) {
     List<Version> next = versions(name, now);
@@ -186,9 +195,13 @@ final class CopyPlan {
     this.newFiles = tasks;
     this.newFilesOf = changed;
     versions.set(changed, next.get(changed));
-    tasks.forEach(task -> count(task, changed));
+    boolean allNew = true;
+    for (FileScanTask task : tasks) {
+      allNew &= count(task, changed);
+    }
+
     countLeft();
-    return true;
+    return allNew;
   }
 
   /** The one version that is another one now; negative when none is, or more are. */
@@ -205,7 +218,8 @@ final class CopyPlan {
   /**
    * The files that a version has beside those of an earlier one; null when others are gone, or have
    * other deletes or row ids. All commits in between only appended, as they say; and as manifests
-   * say, all that were there are as they were, and the others add these files and nothing else.
+   * say, all that were there are as they were, and the others add these files and nothing else,
+   * none of which is so old by its sequence number that an earlier delete applies to it.
    */
   private List<FileScanTask> whatWasAdded(TableMetadata now, Version before, Version after) {
     BaseTable view = views.of(now, after.schemaId());
@@ -264,7 +278,8 @@ final class CopyPlan {
       if (manifest.content() != ManifestContent.DATA
           || manifest.addedFilesCount() == null
           || manifest.hasExistingFiles()
-          || manifest.hasDeletedFiles()) {
+          || manifest.hasDeletedFiles()
+          || manifest.minSequenceNumber() != manifest.sequenceNumber()) {
         return false;
       }
 
@@ -346,6 +361,7 @@ final class CopyPlan {
                   group -> {
                     if (copier.takes(group)) {
                       int number = taken[0]++;
+                      workers.pause(copier.pause(group));
                       workers.begin(() -> copied.put(number, copier.copy(group)));
                     }
                   }));

@@ -233,6 +233,7 @@ public final class TableDecryption {
   private LoggedGroup copy(TableMetadata form, CopyPlan.Group group) {
     BaseTable target = view(form, group.source().schema().schemaId());
     String manifest = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
+    unlisted.add(manifest);
     LoggedGroup copy = new GroupCopy(spark, group, target, form).copy(manifest, unlisted::add);
     copied.add(copy);
     unlisted.clear();

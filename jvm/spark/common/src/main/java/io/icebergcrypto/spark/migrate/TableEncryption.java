@@ -294,25 +294,39 @@ public final class TableEncryption {
 
     @Override
     public boolean takes(CopyPlan.Group group) {
-      if (takenBytes >= options.maxBytes()) {
-        return false;
-      }
+      return isTaken(group.bytes());
+    }
 
-      takenBytes += group.bytes();
-      throttle.await(group.bytes());
-      return true;
+    @Override
+    public long pause(CopyPlan.Group group) {
+      return throttle.pause(group.bytes(), System.nanoTime());
     }
 
     @Override
     public LoggedGroup copy(CopyPlan.Group group) {
       BaseTable source = group.source();
       BaseTable target = target(EncryptedForm.withSchema(form, source.schema().schemaId()));
-      LoggedGroup copy =
-          new GroupCopy(spark, group, target, form).copy(log.newManifest(), written -> {});
-      proof.prove(source, target, copy, group.files());
-      copied(target, copy, group);
-      return copy;
+      boolean done = false;
+      try {
+        LoggedGroup copy =
+            new GroupCopy(spark, group, target, form).copy(log.newManifest(), written -> {});
+        proof.prove(source, target, copy, group.files());
+        copied(target, copy, group);
+        done = true;
+        return copy;
+      } finally {
+        if (!done) {
+          isTaken(-group.bytes());
+        }
+      }
     }
+  }
+
+  /** Whether this call copies more; such bytes count, and fewer again when that fails. */
+  private synchronized boolean isTaken(long bytes) {
+    boolean isTaken = takenBytes < options.maxBytes();
+    takenBytes += isTaken || bytes < 0 ? bytes : 0;
+    return isTaken;
   }
 
   private synchronized void copied(BaseTable target, LoggedGroup copy, CopyPlan.Group group) {

@@ -1,8 +1,5 @@
 package io.icebergcrypto.spark.migrate;
 
-import io.icebergcrypto.CancelledException;
-import java.util.concurrent.TimeUnit;
-
 /** Lets groups of files begin so that their bytes are copied at a rate, on average. */
 final class Throttle {
   /** A group has at most as many bytes as may be copied in this time, but for its last file. */
@@ -22,22 +19,8 @@ final class Throttle {
         : bytesPerSecond * SECONDS_PER_GROUP;
   }
 
-  /**
-   * Waits until those that began before have had their time.
-   *
-   * @throws CancelledException when the call was cancelled meanwhile
-   */
-  void await(long bytes) {
-    try {
-      TimeUnit.NANOSECONDS.sleep(reserved(bytes, System.nanoTime()));
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      CancelledException.rethrow(e);
-    }
-  }
-
-  /** How many nanoseconds it is from now until bytes may be copied. */
-  synchronized long reserved(long bytes, long now) {
+  /** How many nanoseconds to wait for bytes, until those that began before have had their time. */
+  long pause(long bytes, long now) {
     long start = Math.max(free, now);
     this.free = start + (long) (1e9 * bytes / bytesPerSecond);
     return start - now;

@@ -74,6 +74,19 @@ public final class Workers {
     pool.execute(AsCaller.bound(() -> work(part)));
   }
 
+  /** Waits before a part is begun, unless one fails meanwhile. */
+  public synchronized void pause(long nanos) {
+    long end = System.nanoTime() + nanos;
+    try {
+      for (long left = nanos; left > 0 && failure == null; left = end - System.nanoTime()) {
+        TimeUnit.NANOSECONDS.timedWait(this, left);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      CancelledException.rethrow(e);
+    }
+  }
+
   private void all(Consumer<Workers> giver) {
     try {
       giver.accept(this);
@@ -84,13 +97,17 @@ public final class Workers {
     pool.shutdown();
     await();
     CancelledException.check();
-    if (failure instanceof Error error) {
-      throw error;
-    } else if (failure instanceof RuntimeException error) {
-      throw error;
-    } else if (failure != null || done < begun) {
-      throw new IllegalStateException("A thread has ended before its work", failure);
+    if (failure != null) {
+      throw Workers.<RuntimeException>unchecked(failure);
+    } else if (done < begun) {
+      throw new IllegalStateException("A thread has ended before its work");
     }
+  }
+
+  /** As it is: Spark's are checked, and not declared. */
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> RuntimeException unchecked(Throwable failure) throws E {
+    throw (E) failure;
   }
 
   private void work(Runnable part) {
@@ -129,6 +146,7 @@ public final class Workers {
   }
 
   private synchronized void fail(Throwable reason) {
+    notifyAll();
     if (failure instanceof CancelledException) {
       return;
     }

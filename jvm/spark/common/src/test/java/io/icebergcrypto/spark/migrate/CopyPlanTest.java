@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.Unit;
 import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,10 +22,13 @@ import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.ExpireSnapshots.CleanupLevel;
 import org.apache.iceberg.FileMetadata;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestWriter;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.hadoop.HadoopTables;
+import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.types.Types;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -161,6 +165,35 @@ class CopyPlanTest {
     table.newOverwrite().addFile(file("x")).deleteFile(file("n")).commit();
     table.newAppend().appendFile(file("y")).commit(); // drops the manifest of what was deleted
     assertThat(follows(plan)).isFalse();
+  }
+
+  @Test
+  void aFileThatEarlierDeletesApplyToNeedsAnotherPlan() throws IOException {
+    table.newRowDelta().addDeletes(deletes()).commit();
+    CopyPlan plan = copiedPlan();
+    OutputFile path = table.io().newOutputFile(folder + "/added.avro");
+    ManifestWriter<DataFile> writer =
+        ManifestFiles.write(2, PartitionSpec.unpartitioned(), path, null);
+    try (writer) {
+      writer.add(file("old"), 1L);
+    }
+
+    table.newFastAppend().appendManifest(writer.toManifestFile()).commit();
+    assertThat(follows(plan)).isFalse();
+  }
+
+  @Test
+  void filesThatAnotherBranchHasNeedAnotherPlan() {
+    table.manageSnapshots().createBranch("work").commit();
+    table.newAppend().appendFile(file("c")).toBranch("work").commit();
+    table.newAppend().appendFile(file("d")).toBranch("work").commit();
+    long middle = table.snapshot(table.snapshot("work").parentId()).snapshotId();
+    table.manageSnapshots().createTag("t", middle).commit();
+    CopyPlan plan = copiedPlan();
+    table.manageSnapshots().fastForwardBranch("main", "work").commit();
+    append("e");
+    assertThat(follows(plan)).isFalse();
+    assertThat(plan().filesLeft()).isEqualTo(1);
   }
 
   @Test

@@ -1,11 +1,8 @@
 package io.icebergcrypto.spark.migrate;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.icebergcrypto.CancelledException;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 class ThrottleTest {
@@ -13,35 +10,22 @@ class ThrottleTest {
 
   private final long start = System.nanoTime();
 
-  @AfterEach
-  void forgetCancel() {
-    CancelledException.ended();
-  }
-
   @Test
   void groupsBeginWhenThoseBeforeHaveHadTheirTime() {
     Throttle throttle = new Throttle(100);
     assertThat(throttle.groupBytes()).isEqualTo(6000);
     long first = start + SECOND;
-    assertThat(throttle.reserved(3000, first)).isZero();
-    assertThat(throttle.reserved(3000, first + 20 * SECOND)).isEqualTo(10 * SECOND);
-    assertThat(throttle.reserved(50, first + 20 * SECOND)).isEqualTo(40 * SECOND);
-    assertThat(throttle.reserved(3000, first + 90 * SECOND)).as("a slow cluster").isZero();
+    assertThat(throttle.pause(3000, first)).isZero();
+    assertThat(throttle.pause(3000, first + 20 * SECOND)).isEqualTo(10 * SECOND);
+    assertThat(throttle.pause(50, first + 20 * SECOND)).isEqualTo(40 * SECOND);
+    assertThat(throttle.pause(3000, first + 90 * SECOND)).as("a slow cluster").isZero();
   }
 
   @Test
   void withoutARateNothingWaits() {
     Throttle throttle = new Throttle(Long.MAX_VALUE);
     assertThat(throttle.groupBytes()).isEqualTo(Long.MAX_VALUE);
-    throttle.reserved(1L << 50, start + SECOND);
-    assertThat(throttle.reserved(1L << 50, start + SECOND)).isLessThan(SECOND / 1000);
-  }
-
-  @Test
-  void aCancelEndsTheWait() {
-    Throttle throttle = new Throttle(1);
-    throttle.await(3600);
-    CancelledException.cancel(Thread.currentThread());
-    assertThatThrownBy(() -> throttle.await(1)).isInstanceOf(CancelledException.class);
+    throttle.pause(1L << 50, start + SECOND);
+    assertThat(throttle.pause(1L << 50, start + SECOND)).isLessThan(SECOND / 1000);
   }
 }

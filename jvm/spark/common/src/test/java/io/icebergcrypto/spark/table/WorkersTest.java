@@ -114,6 +114,39 @@ class WorkersTest {
   }
 
   @Test
+  void aFailureEndsAPause() {
+    CountDownLatch begins = new CountDownLatch(1);
+    assertThatThrownBy(
+            () ->
+                Workers.run(
+                    2,
+                    workers -> {
+                      workers.begin(
+                          () -> {
+                            uninterrupted(begins);
+                            throw new IllegalStateException("no");
+                          });
+                      begins.countDown();
+                      workers.pause(TimeUnit.HOURS.toNanos(1));
+                      begin(workers, 1, begun::add);
+                    }))
+        .hasMessage("no");
+    assertThat(begun).isEmpty();
+  }
+
+  @Test
+  void aCheckedErrorOfSparkIsThrownAsItIs() {
+    Exception error = new Exception("Job aborted");
+    assertThatThrownBy(() -> run(1, 2, i -> WorkersTest.<RuntimeException>sneak(error)))
+        .isSameAs(error);
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Exception> void sneak(Exception error) throws E {
+    throw (E) error;
+  }
+
+  @Test
   void aCallThatWasCancelledBeginsNothing() {
     CancelledException.cancel(Thread.currentThread());
     assertThatThrownBy(() -> run(3, 2, begun::add)).isInstanceOf(CancelledException.class);
