@@ -246,11 +246,7 @@ class CopyPlanTest {
     plan.copy(
         groups(1),
         group -> {
-          try {
-            two.await(20, TimeUnit.SECONDS);
-          } catch (Exception e) {
-            throw new AssertionError("one is alone", e);
-          }
+          meet(two);
 
           return copy(group);
         });
@@ -267,11 +263,7 @@ class CopyPlanTest {
                 plan.copy(
                     groups(1),
                     group -> {
-                      try {
-                        two.await(20, TimeUnit.SECONDS);
-                      } catch (Exception e) {
-                        throw new AssertionError("one is alone", e);
-                      }
+                      meet(two);
 
                       if (name(group.files().get(0)).equals("a")) {
                         throw new IllegalStateException("unreadable");
@@ -282,6 +274,14 @@ class CopyPlanTest {
         .hasMessage("unreadable");
     assertThat(names).containsExactly("b");
     assertThat(plan().filesLeft()).isEqualTo(1);
+  }
+
+  private static void meet(CyclicBarrier two) {
+    try {
+      two.await(20, TimeUnit.SECONDS);
+    } catch (Exception e) {
+      throw new AssertionError("one is alone", e);
+    }
   }
 
   // ---- plans
