@@ -110,9 +110,9 @@ class Purges:
             ),
             "`purge_without_key`": (self.table, self.purge_without_key),
             "`expire_snapshots`": (old, self.expire),
-            "`expire_snapshots`, `stream_results => false`": (
+            "`expire_snapshots`, `stream_results => true`": (
                 old,
-                lambda: self.expire("stream_results => false"),
+                lambda: self.expire("stream_results => true"),
             ),
             "`expireSnapshots`, in Java": (old, self.expire_in_java),
         }

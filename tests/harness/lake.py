@@ -207,19 +207,3 @@ def key_of(argument: str) -> str:
 def tblproperties(properties: dict[str, str]) -> str:
     every = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
     return f"TBLPROPERTIES ({every})" if every else ""
-
-
-@contextmanager
-def streamed(lake: Lake) -> Iterator[None]:
-    """The driver takes what one of Iceberg's actions finds from an iterator, if there are jobs at all."""
-    known = {number for number, _ in jobs(lake)}
-    yield
-    names = [name for number, name in jobs(lake) if number not in known]
-    assert not names or any(name.startswith("hasNext at ") for name in names), names
-
-
-def jobs(lake: Lake) -> list[tuple[int, str]]:
-    """The numbers and names of Spark's jobs, by the calls that began them."""
-    context: Any = lake.spark.sparkContext._jsc
-    found = context.sc().statusStore().jobsList(None)
-    return [(found.apply(i).jobId(), found.apply(i).name()) for i in range(found.size())]

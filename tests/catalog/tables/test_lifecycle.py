@@ -2,7 +2,7 @@
 
 import pytest
 from harness.files import files_below, magic, untouched
-from harness.lake import Lake, streamed
+from harness.lake import Lake
 
 
 @pytest.mark.catalogs()
@@ -32,8 +32,7 @@ def test_drop_keeps_files_and_purge_deletes_them(lake: Lake) -> None:
     lake.run(f"DROP TABLE {dropped}")
     # a Hadoop table is its folder, which goes with it
     assert lake.files("dropped") == ([] if lake.kind == "hadoop" else before)
-    with streamed(lake):
-        lake.run(f"DROP TABLE {purged} PURGE")
+    lake.run(f"DROP TABLE {purged} PURGE")
     assert lake.files("purged") == []
     assert not [
         path for path in (lake.folder / "purged").rglob("*") if path.name.endswith("metadata.json")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from harness.files import MARKER, everything_below
 from harness.jars import ROOT
-from harness.lake import Lake, streamed
+from harness.lake import Lake
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import encryption_keys, verify_table
@@ -32,8 +32,7 @@ def test_expire_snapshots_deletes_files(lake: Lake) -> None:
     lake.run(f"DELETE FROM {table} WHERE id = 2")
     lake.run(f"INSERT OVERWRITE {table} VALUES (9, '{MARKER}', 'p')")
     before = set(lake.files())
-    with streamed(lake):
-        result = lake.call("expire_snapshots", arguments=f"{FUTURE}, retain_last => 1")[0].asDict()
+    result = lake.call("expire_snapshots", arguments=f"{FUTURE}, retain_last => 1")[0].asDict()
     assert result["deleted_data_files_count"] == 2
     assert result["deleted_manifest_lists_count"] == 3
     assert result["deleted_manifest_files_count"] >= 2

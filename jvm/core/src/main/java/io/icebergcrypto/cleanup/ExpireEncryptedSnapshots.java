@@ -170,8 +170,8 @@ public final class ExpireEncryptedSnapshots implements ExpireSnapshots {
   }
 
   private void delete(Collection<String> paths, String type) {
-    boolean isBulk = ops.io() instanceof SupportsBulkOperations; // of itself side by side
-    if (deleteFunc == null && (isBulk || deleteExecutor == null)) {
+    if (deleteFunc == null
+        && (deleteExecutor == null || ops.io() instanceof SupportsBulkOperations)) {
       CatalogUtil.deleteFiles(ops.io(), paths, type);
       return;
     }

@@ -100,6 +100,11 @@ public final class ProvenDeletion {
         return Map.of();
       }
 
+      each(left, this::isGone); // most of them are
+      if (left.isEmpty()) {
+        return left;
+      }
+
       again[0] = true;
     }
 

@@ -4,7 +4,6 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EngineCatalog;
-import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.spark.call.Procedure;
@@ -14,17 +13,10 @@ import io.icebergcrypto.spark.values.ValueFunctions;
 import io.icebergcrypto.spark.verify.scan.ManifestListJobs;
 import java.util.Map;
 import java.util.TreeMap;
-import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
-import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
-import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.spark.PathIdentifier;
-import org.apache.iceberg.spark.actions.DeleteReachableFilesSparkAction;
-import org.apache.iceberg.spark.actions.SparkActions;
-import org.apache.iceberg.util.PropertyUtil;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -165,41 +157,10 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements EngineC
     }
 
     // Iceberg drops first and reads the lists then
-    TableIdentifier identifier = buildIdentifier(ident);
-    encrypted.context().checkPurge(identifier, new ManifestListJobs(SparkSession.active()));
-    BaseTable table = encryptedOrNull(identifier);
-    return table == null ? super.purgeTable(ident) : purge(ident, table);
-  }
-
-  private BaseTable encryptedOrNull(TableIdentifier identifier) {
-    try {
-      return encrypted.loadTable(identifier) instanceof BaseTable table
-              && EncryptionProperties.keyId(table.properties()) != null
-          ? table
-          : null;
-    } catch (org.apache.iceberg.exceptions.NoSuchTableException e) {
-      return null; // Iceberg returns false
-    }
-  }
-
-  /** As Iceberg does, whose driver however holds the paths of all files at once. */
-  private boolean purge(Identifier ident, BaseTable table) {
-    ValidationException.check(
-        PropertyUtil.propertyAsBoolean(
-            table.properties(), TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT),
-        "Cannot purge table: GC is disabled (deleting files may corrupt other tables)");
-    String metadataFile = table.operations().current().metadataFileLocation();
-    boolean dropped = dropTable(ident);
-    // a Hadoop catalog has deleted the folder
-    if (dropped && table.io().newInputFile(metadataFile).exists()) {
-      SparkActions.get()
-          .deleteReachableFiles(metadataFile)
-          .io(table.io())
-          .option(DeleteReachableFilesSparkAction.STREAM_RESULTS, "true")
-          .execute();
-    }
-
-    return dropped;
+    encrypted
+        .context()
+        .checkPurge(buildIdentifier(ident), new ManifestListJobs(SparkSession.active()));
+    return super.purgeTable(ident);
   }
 
   /**

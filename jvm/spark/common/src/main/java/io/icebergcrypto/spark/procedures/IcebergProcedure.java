@@ -13,7 +13,6 @@ import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -96,18 +95,6 @@ abstract class IcebergProcedure implements Procedure {
     }
 
     throw new IllegalStateException(name() + " has no parameter " + parameter);
-  }
-
-  /** The arguments with another value at an index. */
-  final InternalRow with(InternalRow input, int index, Object value) {
-    Parameter[] parameters = parameters();
-    Object[] values = new Object[parameters.length];
-    for (int i = 0; i < values.length; i++) {
-      values[i] = input.isNullAt(i) ? null : input.get(i, parameters[i].type());
-    }
-
-    values[index] = value;
-    return new GenericInternalRow(values);
   }
 
   static CatalogAndIdentifier parsed(String table, CatalogPlugin defaultCatalog)

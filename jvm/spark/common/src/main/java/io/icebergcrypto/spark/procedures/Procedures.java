@@ -39,8 +39,6 @@ public final class Procedures {
       return new RewriteTablePath(procedure, catalog, encrypted);
     } else if (name.equals(RemoveOrphanFiles.NAME)) {
       return new RemoveOrphanFiles(procedure, catalog, encrypted);
-    } else if (name.equals(ExpireSnapshots.NAME)) {
-      return new ExpireSnapshots(procedure, catalog, encrypted);
     }
 
     return GuardedProcedure.guards(name)

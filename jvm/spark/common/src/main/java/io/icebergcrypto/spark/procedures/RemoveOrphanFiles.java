@@ -2,11 +2,13 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
+import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
 import java.util.Iterator;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.Scan;
@@ -50,8 +52,15 @@ final class RemoveOrphanFiles extends IcebergProcedure {
     }
 
     long usual = System.currentTimeMillis() - USUAL_AGE_DAYS * DAY_MILLIS;
+    Parameter[] parameters = parameters();
+    Object[] values = new Object[parameters.length];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = input.isNullAt(i) ? null : input.get(i, parameters[i].type());
+    }
+
+    values[olderThan] = Math.min(keptMicros, usual * 1000);
     LOG.info("{} only removes files from before {}: encrypt_table has begun", NAME, begun);
-    return with(input, olderThan, Math.min(keptMicros, usual * 1000));
+    return new GenericInternalRow(values);
   }
 
   private Long begunMillis(Identifier identifier) {

@@ -343,14 +343,14 @@ public final class PlaintextPurge {
     CancelledException.check();
     begin("deleting " + Phase.DATA.label());
     progress.begin("deleting " + Phase.DATA.label(), count, 0);
-    Column own = listed ? Folders.isIn(col("path"), files.own()) : functions.lit(false);
+    List<String> folders = files.own();
+    UDF1<String, Boolean> shown = file -> listed && Folders.shows(folders, file);
+    Column own = functions.udf(shown, DataTypes.BooleanType).apply(col("path"));
     if (listed) {
       delete(shared, data.where(own), count, Phase.DATA, true);
     }
 
-    if (!listed || !options.folders().isEmpty()) {
-      delete(shared, data.where(functions.not(own)), count, Phase.DATA, false);
-    }
+    delete(shared, data.where(functions.not(own)), count, Phase.DATA, false);
   }
 
   private void delete(

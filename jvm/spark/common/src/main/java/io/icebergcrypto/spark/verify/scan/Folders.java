@@ -126,6 +126,14 @@ public final class Folders implements AutoCloseable {
     return functions.udf(isIn, DataTypes.BooleanType).apply(path);
   }
 
+  /**
+   * Whether a listing of folders shows a file: its path literally begins with one of them. To
+   * object stores, {@code a//b} is no other name of {@code a/b}.
+   */
+  public static boolean shows(List<String> folders, String file) {
+    return folders.stream().anyMatch(root -> file.startsWith(root.replaceFirst("/*$", "") + "/"));
+  }
+
   /** Whether a location is a folder, or in it. */
   public static boolean isIn(String location, String folder) {
     Place place = Place.of(location);

@@ -2,11 +2,23 @@ package io.icebergcrypto.spark.verify.scan;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.List;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Which files are in a table's folders, and so may be deleted with it. */
 class FoldersTest {
+  @Test
+  void aListingShowsWhatLiterallyBeginsWithItsFolder() {
+    List<String> folders = List.of("s3://b/wh//t", "s3://b/old/");
+    assertThat(Folders.shows(folders, "s3://b/wh//t/data/f")).isTrue();
+    assertThat(Folders.shows(folders, "s3://b/old/f")).isTrue();
+    assertThat(Folders.shows(folders, "s3://b/wh/t/data/f")).as("another key").isFalse();
+    assertThat(Folders.shows(folders, "s3://b/wh//t2/f")).isFalse();
+    assertThat(Folders.shows(folders, "s3a://b/old/f")).isFalse();
+  }
+
   @ParameterizedTest
   @CsvSource({
     "s3://lake/db/t, s3a://lake/db/t/data/f.parquet",
