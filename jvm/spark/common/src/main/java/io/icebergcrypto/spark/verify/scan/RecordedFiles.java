@@ -1,16 +1,13 @@
 package io.icebergcrypto.spark.verify.scan;
 
-import com.google.gson.JsonObject;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.EarlierReport;
 import io.icebergcrypto.audit.RecordIndex;
-import io.icebergcrypto.format.Json;
 import io.icebergcrypto.format.Sha256;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
@@ -58,8 +55,6 @@ public final class RecordedFiles {
   public static final Column SUSPECT = functions.col("suspect");
 
   private static final Logger LOG = LoggerFactory.getLogger(RecordedFiles.class);
-
-  private static final String MARKER = "_verification.json";
 
   /** What tasks found; in each of these, a run has a folder. */
   private static final String OUTCOMES = "outcomes";
@@ -140,94 +135,30 @@ public final class RecordedFiles {
       StructType rows,
       EarlierReport.Recorded signed) {
     Configuration hadoop = spark.sessionState().newHadoopConf();
-    Place place = new Place(folder, name, metadata.uuid(), metadata.location(), depth);
+    RecordPlace place = new RecordPlace(folder, name, metadata.uuid(), metadata.location(), depth);
     return open(spark, FileJobs.few(spark), hadoop, place, rows, signed);
   }
-
-  /**
-   * Whose outcomes are recorded where.
-   *
-   * @param location that of the table
-   */
-  record Place(String folder, String table, String uuid, String location, String depth) {}
 
   /** The same; the driver reads and writes a few files without the session. */
   static RecordedFiles open(
       SparkSession spark,
       int few,
       Configuration hadoop,
-      Place place,
+      RecordPlace place,
       StructType rows,
       EarlierReport.Recorded signed) {
-    String folder = place.folder();
-    if ((Storage.comparable(folder) + "/").startsWith(Storage.comparable(place.location()) + "/")) {
-      throw refused(folder, "it is in the table's own location", "Give a folder elsewhere.");
-    }
-
     try {
-      RecordFolder stored = new RecordFolder(folder, hadoop);
-      JsonObject found = markerOrNull(stored);
       boolean isToBegin = signed == null || signed.equals(EarlierReport.Recorded.NONE);
-      if (found == null && isToBegin) {
-        begin(stored, place);
-      } else if (isToBegin) {
-        require(folder, found, "table_uuid", place.uuid(), "table " + text(found, "table"));
-        require(folder, found, "depth", place.depth(), "depth " + text(found, "depth"));
-      }
-
-      return new RecordedFiles(spark, few, rows, stored, signed);
+      return new RecordedFiles(spark, few, rows, place.folder(hadoop, isToBegin), signed);
     } catch (IOException | UncheckedIOException | IllegalArgumentException e) {
       // the latter is for what is not a URI, or not what was written
       throw new IcebergCryptoException(
-              String.format("the folder %s cannot be used to resume: %s", folder, e.getMessage()),
+              String.format(
+                  "the folder %s cannot be used to resume: %s", place.location(), e.getMessage()),
               "Check the URI, and that Spark may read and write there.",
               e)
           .inTable(place.table());
     }
-  }
-
-  private static JsonObject markerOrNull(RecordFolder folder) throws IOException {
-    try {
-      byte[] bytes = folder.read(MARKER, RecordIndex.MAX_BYTES);
-      return Json.object(new String(bytes, StandardCharsets.UTF_8));
-    } catch (FileNotFoundException e) {
-      return null;
-    } catch (RuntimeException e) {
-      throw new IOException(folder.uri(MARKER) + " is not what a verification wrote", e);
-    }
-  }
-
-  private static void begin(RecordFolder folder, Place place) throws IOException {
-    folder.make();
-    if (!folder.listed("").isEmpty()) {
-      throw refused(
-          folder.location(),
-          "it holds files, but none that a verification wrote",
-          "Give a new folder, or one that another verification of this table was given.");
-    }
-
-    Map<String, String> marker = new LinkedHashMap<>();
-    marker.put("table", place.table());
-    marker.put("table_uuid", place.uuid());
-    marker.put("depth", place.depth());
-    folder.write(MARKER, Json.of(marker).getBytes(StandardCharsets.UTF_8));
-  }
-
-  private static void require(
-      String folder, JsonObject found, String key, String expected, String whose) {
-    if (!expected.equals(text(found, key))) {
-      throw refused(
-          folder, "it is of " + whose, "Give a folder of its own to each table and depth.");
-    }
-  }
-
-  private static String text(JsonObject json, String key) {
-    return json.has(key) && json.get(key).isJsonPrimitive() ? json.get(key).getAsString() : "";
-  }
-
-  private static IcebergCryptoException refused(String folder, String why, String hint) {
-    return new InvalidConfigurationException(
-        String.format("The folder %s cannot be used to resume: %s", folder, why), hint);
   }
 
   /**

@@ -41,8 +41,8 @@ class RecordedFilesTest {
   private RecordedFiles open(Recorded signed) {
     Configuration hadoop = new Configuration();
     hadoop.set("fs.file.impl", NoChmodFileSystem.class.getName());
-    RecordedFiles.Place place =
-        new RecordedFiles.Place(folder().toUri().toString(), "t", "u1", "file:/wh/t", "deep");
+    RecordPlace place =
+        new RecordPlace(folder().toUri().toString(), "t", "u1", "file:/wh/t", "deep");
     return RecordedFiles.open(null, 50, hadoop, place, ROWS, signed);
   }
 
