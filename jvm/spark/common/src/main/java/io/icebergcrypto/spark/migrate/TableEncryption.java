@@ -316,17 +316,22 @@ public final class TableEncryption {
         return copy;
       } finally {
         if (!done) {
-          isTaken(-group.bytes());
+          giveBack(group.bytes());
         }
       }
     }
   }
 
-  /** Whether this call copies more; such bytes count, and fewer again when that fails. */
+  /** Whether this call copies more, these bytes then. */
   private synchronized boolean isTaken(long bytes) {
     boolean isTaken = takenBytes < options.maxBytes();
-    takenBytes += isTaken || bytes < 0 ? bytes : 0;
+    takenBytes += isTaken ? bytes : 0;
     return isTaken;
+  }
+
+  /** They were not copied: another round may. */
+  private synchronized void giveBack(long bytes) {
+    takenBytes -= bytes;
   }
 
   private synchronized void copied(BaseTable target, LoggedGroup copy, CopyPlan.Group group) {

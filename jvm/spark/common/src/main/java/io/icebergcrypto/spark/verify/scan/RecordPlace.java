@@ -25,7 +25,7 @@ record RecordPlace(String location, String table, String uuid, String tableLocat
   /**
    * The folder.
    *
-   * @param isToBegin whether it is made where there is none; else a signed report vouches for it
+   * @param isToBegin whether it is made if it does not exist; else a signed report vouches for it
    * @throws InvalidConfigurationException when it is another table's or depth's, or holds something
    *     else
    */
