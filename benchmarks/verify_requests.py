@@ -13,7 +13,6 @@ import argparse
 import os
 import sys
 import tempfile
-import threading
 from collections import Counter
 from pathlib import Path
 
@@ -27,19 +26,6 @@ from servers.stores import ObjectStore, start_store
 from pyspark_iceberg_crypto import configure_spark, verify_table
 
 DEPTHS = {"magic": 2, "structure": 1, "deep": 1}
-
-
-class Requests:
-    """A rule of the proxy that counts, by method, or LIST."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self._lock = threading.Lock()
-
-    def __call__(self, asked: str, body: bytes) -> str:
-        with self._lock:
-            self.counts["LIST" if "list-type=" in asked else asked.partition(" ")[0]] += 1
-        return "pass"
 
 
 def main(files: int) -> None:
@@ -91,15 +77,14 @@ def make(spark: SparkSession, files: int) -> str:
 
 def counted(spark: SparkSession, store: ObjectStore, table: str, depth: str) -> Counter[str]:
     spark.sql(f"REFRESH TABLE {table}")
-    requests = Requests()
-    store.proxy.rule = requests
-    try:
-        flags = {} if depth == "magic" else {depth: True}
-        with verify_table(spark, table, **flags, progress=False) as report:
-            assert report.ok, str(report)
-    finally:
-        store.proxy.rule = None
-    return requests.counts
+    store.proxy.forget()
+    flags = {} if depth == "magic" else {depth: True}
+    with verify_table(spark, table, **flags, progress=False) as report:
+        assert report.ok, str(report)
+    return Counter(
+        "LIST" if "list-type=" in asked else asked.partition(" ")[0]
+        for asked in store.proxy.requests
+    )
 
 
 if __name__ == "__main__":

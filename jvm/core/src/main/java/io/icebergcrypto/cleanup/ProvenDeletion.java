@@ -94,30 +94,22 @@ public final class ProvenDeletion {
     Map<String, String> left = new ConcurrentHashMap<>();
     paths.forEach(path -> left.put(path, SAYS_NOTHING));
     boolean[] again = {false};
-    if (!looks && io instanceof SupportsBulkOperations bulk && left.size() > 1) {
-      String one = paths.iterator().next();
-      if (deleteAtOnce(bulk, left) && isGone(left, one)) {
-        return Map.of();
-      }
-
-      each(left, this::isGone); // most of them are
-      if (left.isEmpty()) {
-        return left;
-      }
-
-      again[0] = true;
-    }
-
     Failsafe.with(RETRY)
         .get(
             () -> {
+              boolean isProven = false;
               if (io instanceof SupportsBulkOperations bulk && !again[0] && left.size() > 1) {
-                deleteAtOnce(bulk, left);
+                String one = paths.iterator().next();
+                isProven = deleteAtOnce(bulk, left) && !looks && isGone(left, one);
               } else { // its errors tell which file and why
                 each(left, this::deleteOne);
               }
 
               again[0] = true;
+              if (isProven) {
+                left.clear();
+              }
+
               each(left, this::isGone);
               return left;
             });

@@ -10,8 +10,13 @@ public final class Sha256 {
 
   /** The hash of some bytes: 64 hex digits in lower case. */
   public static String hex(byte[] bytes) {
+    return HexFormat.of().formatHex(of(bytes));
+  }
+
+  /** The hash of some bytes: 32 bytes. */
+  public static byte[] of(byte[] bytes) {
     try {
-      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
+      return MessageDigest.getInstance("SHA-256").digest(bytes);
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("This JVM has no SHA-256", e);
     }

@@ -1,10 +1,8 @@
 package io.icebergcrypto.kms.azure;
 
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
+import io.icebergcrypto.format.Sha256;
 import java.time.Duration;
 import java.util.HashSet;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
@@ -55,11 +53,6 @@ final class AzureSearches {
   }
 
   private static String id(AzureKeyId key, byte[] wrapped) {
-    try {
-      byte[] hash = MessageDigest.getInstance("SHA-256").digest(wrapped);
-      return key.name() + "/" + HexFormat.of().formatHex(hash);
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every Java has SHA-256", e);
-    }
+    return key.name() + "/" + Sha256.hex(wrapped);
   }
 }

@@ -29,12 +29,16 @@ public record Unit(long high, long low) {
             .collect(Collectors.joining("\n"));
     String file = task.file().location() + '\n' + task.file().firstRowId();
     String all = file + '\n' + occurrence + '\n' + deletes;
-    return of(Sha256.hex(all.getBytes(StandardCharsets.UTF_8)));
+    return of(Sha256.of(all.getBytes(StandardCharsets.UTF_8)));
   }
 
   /** The unit that {@link #hex} wrote, with which a hash begins. */
   static Unit of(String hex) {
-    ByteBuffer buffer = ByteBuffer.wrap(HexFormat.of().parseHex(hex), 0, BYTES);
+    return of(HexFormat.of().parseHex(hex));
+  }
+
+  private static Unit of(byte[] hash) {
+    ByteBuffer buffer = ByteBuffer.wrap(hash, 0, BYTES);
     return new Unit(buffer.getLong(), buffer.getLong());
   }
 

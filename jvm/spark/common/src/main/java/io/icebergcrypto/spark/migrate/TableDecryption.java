@@ -288,8 +288,7 @@ public final class TableDecryption {
       copied.clear();
     }
 
-    delete(List.copyOf(unlisted)); // of groups that failed, which no table has
-
+    delete(List.copyOf(unlisted)); // of a group that failed
     delete(manifests.unused(kept).stream().filter(path -> !left.containsKey(path)).toList());
   }
 

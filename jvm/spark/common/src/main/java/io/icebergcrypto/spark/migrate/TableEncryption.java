@@ -128,9 +128,8 @@ public final class TableEncryption {
   private EncryptionReport planned() {
     TableMetadata base = plaintext.refreshed();
     lookForCopies(base);
-    CopyPlan plan = new CopyPlan(views, plaintext.name(), base, log.groups());
     return EncryptionReport.planned(
-        plaintext, base, plan, !log.keks().isEmpty(), options.throttle(), spark);
+        plaintext, base, plan(base), !log.keks().isEmpty(), options.throttle(), spark);
   }
 
   private EncryptionReport run() {

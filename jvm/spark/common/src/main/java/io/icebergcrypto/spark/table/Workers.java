@@ -58,8 +58,7 @@ public final class Workers {
     try {
       free.acquire();
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      CancelledException.rethrow(e);
+      interrupted(e);
     }
 
     CancelledException.check();
@@ -82,9 +81,13 @@ public final class Workers {
         TimeUnit.NANOSECONDS.timedWait(this, left);
       }
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      CancelledException.rethrow(e);
+      interrupted(e);
     }
+  }
+
+  private static void interrupted(InterruptedException e) {
+    Thread.currentThread().interrupt();
+    CancelledException.rethrow(e);
   }
 
   private void all(Consumer<Workers> giver) {

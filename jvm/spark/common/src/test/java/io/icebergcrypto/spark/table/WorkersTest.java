@@ -21,6 +21,7 @@ class WorkersTest {
   private final List<Integer> ended = new CopyOnWriteArrayList<>();
   private final CountDownLatch never = new CountDownLatch(1);
   private final CountDownLatch refused = new CountDownLatch(1);
+  private final CountDownLatch both = new CountDownLatch(2);
 
   @AfterEach
   void forgetCancel() {
@@ -43,15 +44,10 @@ class WorkersTest {
 
   @Test
   void afterAnErrorNoOtherBegins() {
-    CountDownLatch both = new CountDownLatch(2);
     assertThatThrownBy(
             () ->
-                run(
-                    9,
-                    2,
+                runTwoOfNine(
                     i -> {
-                      begun.add(i);
-                      both.countDown();
                       uninterrupted(both);
                       if (i == 0) {
                         throw new IllegalStateException("no");
@@ -68,15 +64,10 @@ class WorkersTest {
 
   @Test
   void aPartThatWasCancelledCancelsAll() {
-    CountDownLatch both = new CountDownLatch(2);
     assertThatThrownBy(
             () ->
-                run(
-                    9,
-                    2,
+                runTwoOfNine(
                     i -> {
-                      begun.add(i);
-                      both.countDown();
                       if (i == 0) {
                         uninterrupted(both);
                         throw new CancellationException("of a Spark job");
@@ -92,15 +83,10 @@ class WorkersTest {
   @Test
   void aCancelOfTheCallEndsAllThatWasBegun() {
     Thread caller = Thread.currentThread();
-    CountDownLatch both = new CountDownLatch(2);
     assertThatThrownBy(
             () ->
-                run(
-                    9,
-                    2,
+                runTwoOfNine(
                     i -> {
-                      begun.add(i);
-                      both.countDown();
                       if (i == 1) {
                         uninterrupted(both);
                         CancelledException.cancel(caller);
@@ -156,6 +142,18 @@ class WorkersTest {
   private void run(int count, int threads, IntConsumer work) {
     Workers.run(
         threads, workers -> IntStream.range(0, count).forEach(i -> begin(workers, i, work)));
+  }
+
+  /** Two at once, which know of each other when {@link #both} is down. */
+  private void runTwoOfNine(IntConsumer work) {
+    run(
+        9,
+        2,
+        i -> {
+          begun.add(i);
+          both.countDown();
+          work.accept(i);
+        });
   }
 
   private void begin(Workers workers, int part, IntConsumer work) {

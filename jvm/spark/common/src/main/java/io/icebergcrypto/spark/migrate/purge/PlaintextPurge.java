@@ -341,16 +341,17 @@ public final class PlaintextPurge {
     }
 
     CancelledException.check();
-    begin("deleting " + Phase.DATA.label());
-    progress.begin("deleting " + Phase.DATA.label(), count, 0);
-    List<String> folders = files.own();
-    UDF1<String, Boolean> shown = file -> listed && Folders.shows(folders, file);
-    Column own = functions.udf(shown, DataTypes.BooleanType).apply(col("path"));
-    if (listed) {
-      delete(shared, data.where(own), count, Phase.DATA, true);
+    beginDeleting(Phase.DATA, count);
+    if (!listed) {
+      delete(shared, data, count, Phase.DATA, false);
+      return;
     }
 
-    delete(shared, data.where(functions.not(own)), count, Phase.DATA, false);
+    List<String> folders = files.own();
+    UDF1<String, Boolean> shows = file -> Folders.shows(folders, file);
+    Column shown = functions.udf(shows, DataTypes.BooleanType).apply(col("path"));
+    delete(shared, data.where(shown), count, Phase.DATA, true);
+    delete(shared, data.where(functions.not(shown)), count, Phase.DATA, false);
   }
 
   private void delete(
@@ -366,8 +367,7 @@ public final class PlaintextPurge {
     }
 
     Dataset<Row> some = files.doomed(phase).where(isNot(kept));
-    begin("deleting " + phase.label());
-    progress.begin("deleting " + phase.label(), count, 0);
+    beginDeleting(phase, count);
     delete(shared, some, count, phase, false);
   }
 
@@ -415,8 +415,16 @@ public final class PlaintextPurge {
   // ---- storage
 
   private void begin(String step) {
+    begin(step, 0);
+  }
+
+  private void beginDeleting(Phase phase, long count) {
+    begin("deleting " + phase.label(), count);
+  }
+
+  private void begin(String step, long files) {
     spark.sparkContext().setJobDescription("iceberg-crypto purges " + table.name() + ": " + step);
-    progress.begin(step, 0, 0);
+    progress.begin(step, files, 0);
   }
 
   /** Operations that read and write plain files of this table. */

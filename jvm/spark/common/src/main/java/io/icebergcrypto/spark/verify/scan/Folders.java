@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.TreeMap;
+import org.apache.iceberg.util.LocationUtil;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Column;
@@ -131,7 +132,8 @@ public final class Folders implements AutoCloseable {
    * object stores, {@code a//b} is no other name of {@code a/b}.
    */
   public static boolean shows(List<String> folders, String file) {
-    return folders.stream().anyMatch(root -> file.startsWith(root.replaceFirst("/*$", "") + "/"));
+    return folders.stream()
+        .anyMatch(root -> file.startsWith(LocationUtil.stripTrailingSlash(root) + "/"));
   }
 
   /** Whether a location is a folder, or in it. */

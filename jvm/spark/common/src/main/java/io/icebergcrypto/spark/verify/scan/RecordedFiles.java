@@ -315,8 +315,11 @@ public final class RecordedFiles {
   }
 
   private static Row with(Row row, Object... more) {
-    Stream<Object> values = Stream.iterate(0, i -> i < row.size(), i -> i + 1).map(row::get);
-    return RowFactory.create(Stream.concat(values, Stream.of(more)).toArray());
+    return RowFactory.create(Stream.concat(values(row), Stream.of(more)).toArray());
+  }
+
+  private static Stream<Object> values(Row row) {
+    return Stream.iterate(0, i -> i < row.size(), i -> i + 1).map(row::get);
   }
 
   private static Dataset<Row> suspected(Dataset<Row> known, Dataset<Row> wrong) {
@@ -499,7 +502,7 @@ public final class RecordedFiles {
 
     List<Row> all = new ArrayList<>();
     for (Row row : without.few()) {
-      Object[] values = Stream.iterate(0, i -> i < row.size(), i -> i + 1).map(row::get).toArray();
+      Object[] values = values(row).toArray();
       values[unsigned] = !isSigned || row.isNullAt(unsigned) || row.getBoolean(unsigned);
       all.add(RowFactory.create(values));
     }
