@@ -88,6 +88,17 @@ def test_in_portions(hadoop: Lake) -> None:
 
 
 @pytest.mark.nightly
+def test_a_throttle_holds_back_the_second_group(hadoop: Lake) -> None:
+    table = table_of(hadoop, 2)
+    longest = hadoop.value(f"SELECT max(file_size_in_bytes) FROM {table}.files")
+    with hadoop.configured("spark.iceberg-crypto.encrypt.files-per-group", "1"):
+        start = time.monotonic()
+        assert encrypt_table(hadoop.spark, table, "k1", throttle=longest // 20).committed
+    assert time.monotonic() - start > 15, "the first one's bytes take about 20 s"
+    assert hadoop.ids(table) == [0, 1, 10, 11]
+
+
+@pytest.mark.nightly
 def test_only_what_changed_or_is_gone_is_copied_again(hadoop: Lake) -> None:
     """A file of a portion is kept, or copied again, by itself."""
     table = table_of(hadoop, 6, format__version="2", write_delete_mode="merge-on-read")

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
@@ -274,6 +275,33 @@ class CopyPlanTest {
         .hasMessage("unreadable");
     assertThat(names).containsExactly("b");
     assertThat(plan().filesLeft()).isEqualTo(1);
+  }
+
+  @Test
+  void aGroupBeginsAfterThePauseThatIsAskedFor() {
+    CyclicBarrier two = new CyclicBarrier(2);
+    AtomicInteger asked = new AtomicInteger();
+    CopyPlan.Copier copier =
+        new CopyPlan.Copier() {
+          @Override
+          public long pause(CopyPlan.Group group) {
+            if (asked.getAndIncrement() == 0) {
+              return 0;
+            }
+
+            meet(two);
+            return TimeUnit.HOURS.toNanos(1); // which a failure ends
+          }
+
+          @Override
+          public LoggedGroup copy(CopyPlan.Group group) {
+            names.add(name(group.files().get(0)));
+            meet(two);
+            throw new IllegalStateException("unreadable");
+          }
+        };
+    assertThatThrownBy(() -> plan().copy(groups(1), copier)).hasMessage("unreadable");
+    assertThat(names).hasSize(1);
   }
 
   private static void meet(CyclicBarrier two) {
