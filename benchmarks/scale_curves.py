@@ -3,10 +3,10 @@
     python benchmarks/scale_curves.py [--small] [--rounds N] [--plot FILE.svg]
 
 Tables of plaintext Iceberg, of stock Iceberg's encryption and of this project, all on the Hive catalog of one Spark
-session on two cores, grow by Iceberg's Java API: to 2,000 snapshots, to 50,000 data files (entries alone: nothing opens
-them), to 1,000 tables and 200 readers (--small: a tenth). At each size each peer is measured N times (5), in random
-order, after two turns to warm up. Prints medians and ranges, and encrypted to plaintext. Megabytes are what all threads
-of the JVM allocated meanwhile. --plot draws the curves (needs the extra `bench`).
+session on two cores, grow by Iceberg's Java API: to 2,000 snapshots, to 50,000 data files (links to one file), to
+1,000 tables and 200 readers (--small: a tenth). At each size each peer is measured N times (5), in random order, after
+two turns to warm up. Prints medians and ranges, and encrypted to plaintext. Megabytes are what all threads of the JVM
+allocated meanwhile. --plot draws the curves (needs the extra `bench`).
 """
 
 import argparse

@@ -3,6 +3,9 @@ package io.icebergcrypto.benchmarks;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.DataFile;
@@ -30,18 +33,18 @@ public final class Tables {
   }
 
   /**
-   * Lists a data file so many times under other names, which nothing opens, in commits of at most
-   * {@code batch}.
+   * Lists a data file so many times, in commits of at most {@code batch}: under other names, which
+   * are links to it, as a commit reads the end of each.
    */
-  public static void list(Table table, DataFile file, int times, int batch) {
+  public static void list(Table table, DataFile file, int times, int batch) throws IOException {
+    Path stored = Path.of(URI.create(file.location()).getPath());
     for (int begin = 0; begin < times; begin += batch) {
       AppendFiles append = table.newFastAppend();
       for (int i = begin; i < Math.min(begin + batch, times); i++) {
+        String link = "." + NEXT.incrementAndGet();
+        Files.createLink(Path.of(stored + link), stored);
         append.appendFile(
-            DataFiles.builder(table.spec())
-                .copy(file)
-                .withPath(file.location() + "." + NEXT.incrementAndGet())
-                .build());
+            DataFiles.builder(table.spec()).copy(file).withPath(file.location() + link).build());
       }
       append.commit();
     }

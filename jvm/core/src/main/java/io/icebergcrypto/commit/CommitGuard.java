@@ -14,9 +14,13 @@ import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutorService;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.IcebergBuild;
@@ -29,7 +33,9 @@ import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.util.Tasks;
+import org.apache.iceberg.util.ThreadPools;
 
 /**
  * Refuses commits that would change or lose a table's key id, and those that would add a file to an
@@ -39,6 +45,9 @@ import org.apache.iceberg.util.Tasks;
 final class CommitGuard {
   private static final List<String> COLUMNS =
       List.of("file_path", "file_format", "file_size_in_bytes", "key_metadata");
+
+  /** Files that a commit reads at a time: fewer than an S3 client has connections (50). */
+  private static final int READS = 32;
 
   private final boolean plaintextFiles;
   private final StatisticsPolicy statistics;
@@ -121,13 +130,23 @@ final class CommitGuard {
     if (!plaintextFiles || IcebergVersion.losesKeysOfDeletionVectors()) {
       // Tasks on a pool are asked every 10 ms whether they are done: longer than what is at hand
       // takes.
-      boolean toFetch = added.stream().anyMatch(m -> !commit.keys().written().isAtHand(m));
-      Tasks.foreach(added)
-          .executeWith(toFetch && added.size() > 1 ? AsCaller.workers() : null)
+      WrittenFiles written = commit.keys().written();
+      List<ManifestFile> unchecked =
+          added.stream()
+              .filter(m -> (first || m.hasAddedFiles()) && !written.isChecked(m))
+              .toList();
+      boolean toFetch = unchecked.stream().anyMatch(m -> !written.isAtHand(m));
+      Queue<Runnable> footers = new ConcurrentLinkedQueue<>();
+      Tasks.foreach(unchecked)
+          .executeWith(toFetch && unchecked.size() > 1 ? AsCaller.workers() : null)
           .stopOnFailure()
           .throwFailureWhenFinished()
-          .run(manifest -> checkFiles(commit, manifest, first, specs, io));
+          .run(manifest -> checkKeys(commit, manifest, specs, io, footers));
+      sideBySide(footers);
+      unchecked.forEach(written::checked);
     }
+
+    added.forEach(manifest -> commit.keys().written().forget(manifest.path()));
   }
 
   /** Whether no commit of an encrypted table came before, whose files would have been checked. */
@@ -135,23 +154,13 @@ final class CommitGuard {
     return base != null && EncryptionProperties.keyId(base.properties()) == null;
   }
 
-  private void checkFiles(
+  /** Refuses files without a key, and adds the checks of Parquet footers that are to be made. */
+  private void checkKeys(
       Commit commit,
       ManifestFile manifest,
-      boolean all,
       Map<Integer, PartitionSpec> specs,
-      FileIO io) {
-    WrittenFiles written = commit.keys().written();
-    if ((all || manifest.hasAddedFiles()) && !written.isChecked(manifest)) {
-      checkAddedFiles(commit, manifest, specs, io);
-      written.checked(manifest);
-    }
-
-    written.forget(manifest.path());
-  }
-
-  private void checkAddedFiles(
-      Commit commit, ManifestFile manifest, Map<Integer, PartitionSpec> specs, FileIO io) {
+      FileIO io,
+      Collection<Runnable> footers) {
     try (ManifestReader<? extends ContentFile<?>> reader =
         manifest.content() == ManifestContent.DATA
             ? ManifestFiles.read(manifest, io, specs)
@@ -164,11 +173,33 @@ final class CommitGuard {
         } else if (!plaintextFiles
             && file.format() == FileFormat.PARQUET
             && isAdded(commit, file, manifest)) {
-          ParquetFooterCheck.check(commit.tableName(), commit.stored(file), file.fileSizeInBytes());
+          InputFile stored = commit.stored(file);
+          long length = file.fileSizeInBytes();
+          footers.add(() -> ParquetFooterCheck.check(commit.tableName(), stored, length));
         }
       }
     } catch (IOException e) {
       throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
+    }
+  }
+
+  /** A storage takes its time for each request, and one manifest lists thousands of files. */
+  private static void sideBySide(Collection<Runnable> reads) {
+    if (reads.size() <= 1) {
+      reads.forEach(Runnable::run);
+      return;
+    }
+
+    ExecutorService threads =
+        ThreadPools.newFixedThreadPool("iceberg-crypto-commit", Math.min(reads.size(), READS));
+    try {
+      Tasks.foreach(reads)
+          .executeWith(AsCaller.on(threads))
+          .stopOnFailure()
+          .throwFailureWhenFinished()
+          .run(Runnable::run);
+    } finally {
+      threads.shutdown();
     }
   }
 

@@ -16,13 +16,21 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.UnaryOperator;
+import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
+import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.shaded.org.apache.parquet.crypto.FileEncryptionProperties;
 import org.apache.iceberg.shaded.org.apache.parquet.crypto.ParquetCipher;
 import org.apache.iceberg.shaded.org.apache.parquet.example.data.Group;
@@ -169,9 +177,13 @@ class WeakenedFilesTest extends LakeFixture {
     TestLake.createTable(catalog, "t", Map.of());
     Table table = lake.open(io).loadTable(T);
     DataFile file = write(table, how);
-    assertThatThrownBy(() -> commit(table, file))
-        .isInstanceOf(error)
-        .hasMessageContainingAll("lake.db.t", file.location(), words, "hint:");
+    AppendFiles beside = table.newAppend().appendFile(TestLake.write(table, 1)).appendFile(file);
+    for (AppendFiles append : new AppendFiles[] {table.newAppend().appendFile(file), beside}) {
+      assertThatThrownBy(append::commit)
+          .isInstanceOf(error)
+          .hasMessageContainingAll("lake.db.t", file.location(), words, "hint:");
+    }
+
     assertThat(lake.open(io).loadTable(T).currentSnapshot()).isNull();
     assertThat(TestLake.path(file.location())).as("not ours to delete").exists();
 
@@ -226,6 +238,61 @@ class WeakenedFilesTest extends LakeFixture {
       CountingFileIO.reset();
       commit(table, file);
       assertThat(CountingFileIO.counts()).containsEntry("open data", 1);
+    }
+  }
+
+  /** A storage takes its time for each request: one after another, thousands take minutes. */
+  @Test
+  void aCommitLooksAtFilesSideBySide() throws IOException {
+    TestLake.createTable(catalog, "t", Map.of());
+    Table table = lake.open(Map.of("io-impl", MeetingFileIO.class.getName())).loadTable(T);
+    AppendFiles append = table.newAppend();
+    for (long id = 1; id <= 2 * MeetingFileIO.AT_A_TIME; id++) {
+      append.appendFile(TestLake.write(table, id));
+    }
+
+    append.commit();
+    assertThat(TestLake.ids(lake.open(Map.of()).loadTable(T))).hasSize(2 * MeetingFileIO.AT_A_TIME);
+  }
+
+  /** Opens a data file when so many are to be opened at the same time. */
+  public static final class MeetingFileIO extends HadoopFileIO {
+    private static final long serialVersionUID = 1L;
+    private static final int AT_A_TIME = 4;
+    private static final CyclicBarrier OTHERS = new CyclicBarrier(AT_A_TIME);
+
+    @Override
+    public InputFile newInputFile(String path, long length) {
+      InputFile file = super.newInputFile(path, length);
+      return path.endsWith(".parquet") ? new Meeting(file) : file;
+    }
+
+    private record Meeting(InputFile file) implements InputFile {
+      @Override
+      public SeekableInputStream newStream() {
+        try {
+          OTHERS.await(10, TimeUnit.SECONDS);
+        } catch (InterruptedException | BrokenBarrierException | TimeoutException e) {
+          throw new IllegalStateException("opened by itself: " + location(), e);
+        }
+
+        return file.newStream();
+      }
+
+      @Override
+      public long getLength() {
+        return file.getLength();
+      }
+
+      @Override
+      public String location() {
+        return file.location();
+      }
+
+      @Override
+      public boolean exists() {
+        return file.exists();
+      }
     }
   }
 }

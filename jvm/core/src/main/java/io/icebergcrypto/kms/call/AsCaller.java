@@ -42,7 +42,12 @@ public final class AsCaller {
 
   /** Iceberg's pool of workers. It cannot be shut down by this. */
   public static ExecutorService workers() {
-    return new Bound(ThreadPools.getWorkerPool());
+    return on(ThreadPools.getWorkerPool());
+  }
+
+  /** A pool that does its tasks as those who submit them. It cannot be shut down by this. */
+  public static ExecutorService on(ExecutorService pool) {
+    return new Bound(pool);
   }
 
   /** The work as this thread would do it. */
