@@ -115,18 +115,22 @@ public class AuthenticatedMetadataBenchmark {
     authenticator.check(metadata, metadata.metadataFileLocation());
   }
 
-  /** Any bytes are wrapped as they are. */
+  /** Any bytes are wrapped as they are: copied, as the caller overwrites its own. */
   private static final class NoKms implements KeyManagementClient, AuthenticatedWrapping {
     private static final long serialVersionUID = 1L;
 
     @Override
     public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      return key.duplicate();
+      return copyOf(key);
     }
 
     @Override
     public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      return wrappedKey.duplicate();
+      return copyOf(wrappedKey);
+    }
+
+    private static ByteBuffer copyOf(ByteBuffer bytes) {
+      return ByteBuffer.allocate(bytes.remaining()).put(bytes.duplicate()).flip();
     }
 
     @Override
