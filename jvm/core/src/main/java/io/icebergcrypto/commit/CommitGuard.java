@@ -35,7 +35,6 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.util.Tasks;
-import org.apache.iceberg.util.ThreadPools;
 
 /**
  * Refuses commits that would change or lose a table's key id, and those that would add a file to an
@@ -191,10 +190,10 @@ final class CommitGuard {
     }
 
     ExecutorService threads =
-        ThreadPools.newFixedThreadPool("iceberg-crypto-commit", Math.min(reads.size(), READS));
+        AsCaller.threads("iceberg-crypto-commit", Math.min(reads.size(), READS));
     try {
       Tasks.foreach(reads)
-          .executeWith(AsCaller.on(threads))
+          .executeWith(threads)
           .stopOnFailure()
           .throwFailureWhenFinished()
           .run(Runnable::run);

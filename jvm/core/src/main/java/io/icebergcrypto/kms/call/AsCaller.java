@@ -42,12 +42,12 @@ public final class AsCaller {
 
   /** Iceberg's pool of workers. It cannot be shut down by this. */
   public static ExecutorService workers() {
-    return on(ThreadPools.getWorkerPool());
+    return new Bound(ThreadPools.getWorkerPool(), false);
   }
 
-  /** A pool that does its tasks as those who submit them. It cannot be shut down by this. */
-  public static ExecutorService on(ExecutorService pool) {
-    return new Bound(pool);
+  /** Threads for one piece of work, which shuts them down. */
+  public static ExecutorService threads(String name, int count) {
+    return new Bound(ThreadPools.newFixedThreadPool(name, count), true);
   }
 
   /** The work as this thread would do it. */
@@ -97,9 +97,11 @@ public final class AsCaller {
   /** The tasks of another pool, as the users of those who submit them. */
   private static final class Bound extends AbstractExecutorService {
     private final ExecutorService pool;
+    private final boolean own;
 
-    private Bound(ExecutorService pool) {
+    private Bound(ExecutorService pool, boolean own) {
       this.pool = pool;
+      this.own = own;
     }
 
     @Override
@@ -109,7 +111,9 @@ public final class AsCaller {
 
     @Override
     public void shutdown() {
-      // others use it
+      if (own) { // others use Iceberg's
+        pool.shutdown();
+      }
     }
 
     @Override
