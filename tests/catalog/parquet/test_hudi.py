@@ -173,7 +173,7 @@ def test_sql(seen: dict[str, Any]) -> None:
         "hadoop's": "PlaintextFoundError: .*metadata.enable=true \\(SparkContext's Hadoop conf",
         "defaults": "PlaintextFoundError: .*metadata.enable=true \\(hudi-defaults.conf\\)",
         "stream": "PlaintextFoundError: Hudi table of a stream",
-        "record key": "ConfigurationError: .*'ssn' has key 'pii', and _hoodie_record_key",
+        "record key": "PlaintextFoundError: .*values of record key 'ssn', which has key 'pii', in foot",
         "partition": "PlaintextFoundError: .*'ssn', in names of folders",
         "partitionBy": "PlaintextFoundError: .*'ssn', in names of folders",
         "column": "ConfigurationError: .*column 'ssn', which is not in the file",

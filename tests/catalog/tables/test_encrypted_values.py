@@ -171,6 +171,17 @@ def test_what_has_no_key_or_is_no_call(hadoop: Lake) -> None:
         hadoop.sql(f"DROP TABLE {hadoop.catalog}.encryption.value_keys")
 
 
+@pytest.mark.skipif(BUILT.spark == "3.5", reason="on Spark 3.5 no rule checks these functions")
+def test_a_stream_would_keep_the_keys_of_its_start(hadoop: Lake) -> None:
+    key, f = make_key(hadoop), f"{hadoop.catalog}.system"
+    rows = hadoop.spark.readStream.format("rate").load().selectExpr("string(value) AS ssn")
+    for call in ("encrypt_value", "try_decrypt_value"):
+        with pytest.raises(NotSupportedError, match=f"{call}.*stream") as refused, typed_errors():
+            rows.selectExpr(f"{f}.{call}(ssn, '{key}')")
+        assert "foreachBatch" in refused.value.hint
+    rows.selectExpr(f"{f}.mask(ssn)")
+
+
 @pytest.mark.nightly
 @pytest.mark.skipif(
     BUILT.spark == "3.5", reason="on Spark 3.5 a key's name is looked up with the first row"

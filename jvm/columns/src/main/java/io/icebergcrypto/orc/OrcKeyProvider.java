@@ -4,14 +4,12 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
-import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.parquet.WrappedDataKeys;
 import io.icebergcrypto.parquet.WrappedDataKeys.DataKey;
-import java.nio.file.FileSystemException;
 import java.security.Key;
 import java.util.List;
 import java.util.Set;
@@ -125,7 +123,7 @@ public final class OrcKeyProvider implements KeyProvider {
     try {
       opened = keys.open(key.getKeyName(), encryptedKey);
     } catch (AccessDeniedException | KeyNotFoundException e) {
-      if (!isOfKey(e)) {
+      if (!Causes.isOfKey(e)) {
         throw e;
       }
 
@@ -154,12 +152,6 @@ public final class OrcKeyProvider implements KeyProvider {
     }
 
     return new SecretKeySpec(opened, of.getAlgorithm());
-  }
-
-  /** Whether it is the key that may not be used, and not a login or a file of the KMS's. */
-  private static boolean isOfKey(IcebergCryptoException error) {
-    return !(error instanceof LoginFailedException)
-        && !Causes.any(error, FileSystemException.class::isInstance);
   }
 
   /** ORC has no name for it. */

@@ -9,6 +9,7 @@ import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.metadata.UnwrappedKek;
@@ -116,6 +117,10 @@ public final class ParquetKmsClient implements KmsClient {
       check(allowed, keyId);
       return call.get();
     } catch (AccessDeniedException | KeyNotFoundException | KeyDisabledException e) {
+      if (!Causes.isOfKey(e)) {
+        throw e;
+      }
+
       throw new KeyAccessDeniedException(e.problem(), e);
     }
   }

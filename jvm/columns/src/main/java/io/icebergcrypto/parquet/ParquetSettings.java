@@ -219,8 +219,9 @@ final class ParquetSettings {
 
   /** What these say of the files of a table. */
   ColumnChoices choices() {
+    String footer = plaintextFooter() ? null : footerKey() != null ? footerKey() : uniformKey();
     return new ColumnChoices(
-        namesKeys(), columns.keyIds(), complete(), plaintextFooter(), keysBeside(), hudiPlaintext);
+        namesKeys(), columns.keyIds(), complete(), footer, keysBeside(), hudiPlaintext);
   }
 
   boolean plaintextFooter() {

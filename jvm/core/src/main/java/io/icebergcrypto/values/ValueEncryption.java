@@ -8,6 +8,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.DroppedValueKey;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;
+import io.icebergcrypto.kms.call.Causes;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.security.GeneralSecurityException;
@@ -129,7 +130,7 @@ public final class ValueEncryption implements Serializable {
 
   /**
    * The same; null when this value cannot be decrypted, or its key not be had for good. A KMS that
-   * cannot be reached is still an error.
+   * cannot be reached, and a login that fails, are still errors.
    */
   public synchronized byte[] tryDecrypt(String name, byte[] value, byte[] context) {
     Named key = named(name);
@@ -142,6 +143,10 @@ public final class ValueEncryption implements Serializable {
     } catch (TamperedException e) {
       return null;
     } catch (AccessDeniedException | KeyNotFoundException | KeyDisabledException e) {
+      if (!Causes.isOfKey(e)) {
+        throw e;
+      }
+
       key.refused.add(version(value)); // one call of the KMS, not one for each row
       return null;
     }

@@ -11,6 +11,7 @@ import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.MasterKeyUse;
@@ -21,6 +22,7 @@ import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.KeystoreDouble;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestKeystore;
@@ -499,6 +501,36 @@ class ValueKeyTableTest extends LakeFixture {
       assertThatThrownBy(() -> new ValueKeyTable(onlyK1).drop("a", first, true))
           .isInstanceOf(AccessDeniedException.class)
           .hasMessageContaining("'k2'");
+    }
+  }
+
+  /** NULL in the place of a value would be committed by whoever copies the rows. */
+  @Test
+  void aLoginThatFailsIsNoAnswer() throws IOException {
+    keys().create("a", "k1");
+    byte[] value = values().encrypt("a", VALUE, NONE);
+    Map<String, String> properties =
+        Map.of(
+            "encryption.kms-impl",
+            LoginFails.class.getName(),
+            "encryption.metadata-authentication",
+            "off",
+            ValueKeyProperties.TABLE,
+            "db.keys");
+    try (EncryptedCatalog other = new TestLake(backend, folder, properties).open(Map.of())) {
+      ValueEncryption values = new ValueEncryption(new ValueKeyTable(other).load());
+      assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
+          .isInstanceOf(LoginFailedException.class);
+    }
+  }
+
+  /** A KMS that refuses the login. */
+  public static final class LoginFails extends FailingKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected RuntimeException failure() {
+      return new LoginFailedException("the token has expired", "Log in again.");
     }
   }
 

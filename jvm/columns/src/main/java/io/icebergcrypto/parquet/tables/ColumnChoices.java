@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
  * @param namesKeys whether any key is named
  * @param columnKeys the master keys of columns, by the names that the settings have
  * @param complete whether all other columns have a key, too
- * @param plaintextFooter whether footers are readable without a key
+ * @param footerKey the master key of footers; null where they are readable without a key
  * @param keysBeside whether wrapped keys are in files beside the Parquet files
  * @param hudiPlaintext whether Hudi may leave rows and values in plaintext in other files
  */
@@ -20,7 +20,7 @@ public record ColumnChoices(
     boolean namesKeys,
     Map<String, String> columnKeys,
     boolean complete,
-    boolean plaintextFooter,
+    String footerKey,
     boolean keysBeside,
     boolean hudiPlaintext) {
 

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
 
 /**
  * Delta writes the smallest and largest values of columns into its log, in plaintext JSON. It hands
@@ -86,7 +87,8 @@ public final class DeltaStatistics {
     }
 
     for (Path folder = file; folder != null; folder = folder.getParent()) {
-      String column = folder.getName().replaceFirst("=.*", "");
+      String column =
+          ExternalCatalogUtils.unescapePathName(folder.getName().replaceFirst("=.*", ""));
       if (folder.getName().contains("=") && chosen.key(column) != null) {
         throw new PlaintextException(
             String.format(

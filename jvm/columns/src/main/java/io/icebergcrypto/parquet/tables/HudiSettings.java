@@ -58,7 +58,8 @@ public final class HudiSettings {
           entry("hoodie\\.partition\\.metafile\\.use\\.base\\.format", ANY),
           // how Hudi keeps its own
           entry("hoodie\\.table\\.((initial\\.)?version|checksum|create\\.schema)", ANY),
-          entry("hoodie\\.table\\.(timeline\\.timezone|format|log\\.file\\.format)", ANY),
+          entry("hoodie\\.table\\.(timeline\\.timezone|log\\.file\\.format)", ANY),
+          entry("hoodie\\.table\\.format", "native"),
           entry("hoodie\\.table\\.(relative\\.)?index\\.defs\\.path", ANY),
           entry("hoodie\\.timeline\\.(layout\\.version|path|history\\.path)", ANY),
           entry("hoodie\\.archivelog\\.folder|hoodie\\.table\\.partial\\.update\\.mode", ANY),

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
@@ -123,8 +124,22 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
   /** What Hudi would leave in plaintext of columns with keys, by the roles that these have. */
   public static List<String> plaintext(ColumnChoices chosen, Map<String, String> settings) {
     List<String> found = new ArrayList<>();
-    if (chosen.plaintextFooter()) {
+    if (chosen.footerKey() == null) {
       found.add("the smallest and the largest record key, in plaintext footers");
+    } else if (hasMetaColumns(settings)) {
+      recordKeys(settings)
+          .filter(
+              column ->
+                  !chosen
+                      .footerKey()
+                      .equals(Objects.requireNonNullElse(chosen.key(column), chosen.footerKey())))
+          .map(
+              column ->
+                  String.format(
+                      "values of record key '%s', which has key '%s', in footers, for who may use"
+                          + " key '%s'",
+                      column, chosen.key(column), chosen.footerKey()))
+          .forEach(found::add);
     }
 
     partitions(settings)
@@ -180,8 +195,8 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
 
     throw new PlaintextException(
         String.format(
-            "Hudi table %s: its Parquet files have keys, but this would be, or might be, plaintext:"
-                + " %s",
+            "Hudi table %s: its Parquet files have keys, but this would be, or might be, plaintext,"
+                + " or readable with another key: %s",
             table, found.stream().distinct().collect(Collectors.joining("; "))),
         String.format(
             "Set %s=false for the write, or in the table's properties, and only what docs/hudi.md"

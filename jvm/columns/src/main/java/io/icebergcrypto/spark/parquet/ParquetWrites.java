@@ -47,7 +47,7 @@ public final class ParquetWrites extends FormatChecks {
     }
 
     ColumnChoices choices = ParquetCryptoFactory.choices(hadoop);
-    return choices.namesKeys() && (choices.plaintextFooter() || !choices.columnKeys().isEmpty());
+    return choices.namesKeys() && (choices.footerKey() == null || !choices.columnKeys().isEmpty());
   }
 
   @Override

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.values;
 
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.spark.call.ScalaLists;
 import java.util.List;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -16,9 +17,10 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * Checks the names of value keys in a statement when Spark has analyzed it: while it binds a
- * function, Spark tells its arguments' types alone. A name that is not a literal is looked up with
- * the first row.
+ * Checks value functions in a statement when Spark has analyzed it: the names of their keys, as
+ * Spark tells only the types of arguments while it binds a function, and that they are not in a
+ * stream, which is analyzed once and would use the keys of that time. A name that is not a literal
+ * is looked up with the first row.
  *
  * <p>Spark 4 finds this class as a service, without a setting.
  */
@@ -48,22 +50,37 @@ public final class ValueKeyNames implements SparkSessionExtensionsProvider {
     private static void check(LogicalPlan plan) {
       plan.foreach(
           node -> {
-            ScalaLists.toJava(node.expressions()).forEach(Check::checkAll);
+            ScalaLists.toJava(node.expressions())
+                .forEach(expression -> checkAll(expression, node.isStreaming()));
             return BoxedUnit.UNIT;
           });
     }
 
-    private static void checkAll(Expression expression) {
+    private static void checkAll(Expression expression, boolean isStreaming) {
       expression.foreach(
           part -> {
             if (part instanceof Invoke invoke
                 && invoke.targetObject() instanceof Literal target
                 && target.value() instanceof ValueFunction.Bound function) {
+              if (isStreaming) {
+                throw keptKeys(function);
+              }
+
               checkName(function, ScalaLists.toJava(invoke.arguments()));
             }
 
             return BoxedUnit.UNIT;
           });
+    }
+
+    private static NotSupportedException keptKeys(ValueFunction.Bound function) {
+      return new NotSupportedException(
+          String.format(
+              "%s in a stream would use the value keys that there were when it began, whatever is"
+                  + " rotated or dropped later",
+              function.name()),
+          "Call it in foreachBatch, on the rows of each batch: then each batch uses the keys of its"
+              + " own time. Nothing was read or written.");
     }
 
     /**

@@ -29,7 +29,7 @@ class TableChecksTest {
   private final Configuration hadoop = new Configuration(false);
 
   private static ColumnChoices keys(boolean complete) {
-    return new ColumnChoices(true, KEYS, complete, false, false, false);
+    return new ColumnChoices(true, KEYS, complete, "footer", false, false);
   }
 
   private void table(String... properties) throws IOException {
@@ -61,24 +61,24 @@ class TableChecksTest {
     assertThatThrownBy(hudi(keys(true)))
         .isInstanceOf(PlaintextException.class)
         .hasMessageContaining(told);
-    assertThatCode(hudi(new ColumnChoices(true, KEYS, true, false, false, true)))
+    assertThatCode(hudi(new ColumnChoices(true, KEYS, true, "footer", false, true)))
         .doesNotThrowAnyException();
   }
 
   @Test
   void whereAllThatIsAllowedKeysAreCheckedAllTheSame() throws IOException {
-    assertThatCode(hudi(new ColumnChoices(true, KEYS, true, true, false, true)))
+    assertThatCode(hudi(new ColumnChoices(true, KEYS, true, null, false, true)))
         .doesNotThrowAnyException(); // nobody knows which table it is
     assertThatCode(
             () ->
                 HudiTable.checkWrite(
-                    null, new ColumnChoices(true, KEYS, true, true, false, true), hadoop))
+                    null, new ColumnChoices(true, KEYS, true, null, false, true), hadoop))
         .doesNotThrowAnyException();
     table("hoodie.table.type=MERGE_ON_READ", "hoodie.table.recordkey.fields=ssn");
-    assertThatThrownBy(hudi(new ColumnChoices(true, KEYS, true, true, false, true)))
+    assertThatThrownBy(hudi(new ColumnChoices(true, KEYS, true, null, false, true)))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("_hoodie_record_key, which repeats its values, has not");
-    assertThatThrownBy(hudi(new ColumnChoices(true, Map.of(), true, true, true, true)))
+    assertThatThrownBy(hudi(new ColumnChoices(true, Map.of(), true, null, true, true)))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("key files");
   }
@@ -110,15 +110,22 @@ class TableChecksTest {
   @Test
   void keysOfItsOwnColumns() throws IOException {
     table("hoodie.table.name=t", "hoodie.table.recordkey.fields=ssn");
-    assertThatThrownBy(hudi(keys(true)))
+    assertThatThrownBy(hudi(new ColumnChoices(true, KEYS, true, "pii", false, false)))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("_hoodie_record_key, which repeats its values, has not");
     Map<String, String> both = Map.of("ssn", "pii", "_hoodie_record_key", "pii");
-    assertThatCode(hudi(new ColumnChoices(true, both, true, false, false, false)))
+    assertThatCode(hudi(new ColumnChoices(true, both, true, "pii", false, false)))
         .doesNotThrowAnyException();
-    assertThatThrownBy(hudi(new ColumnChoices(true, both, true, false, true, false)))
+    assertThatThrownBy(hudi(new ColumnChoices(true, both, true, "footer", false, false)))
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContaining(
+            "values of record key 'ssn', which has key 'pii', in footers, for who may use key"
+                + " 'footer'");
+    assertThatCode(hudi(new ColumnChoices(true, both, true, "footer", false, true)))
+        .doesNotThrowAnyException();
+    assertThatThrownBy(hudi(new ColumnChoices(true, both, true, "pii", true, false)))
         .isInstanceOf(NotSupportedException.class);
-    assertThatThrownBy(hudi(new ColumnChoices(true, both, true, true, false, false)))
+    assertThatThrownBy(hudi(new ColumnChoices(true, both, true, null, false, false)))
         .hasMessageContaining("in plaintext footers");
   }
 
@@ -126,10 +133,11 @@ class TableChecksTest {
   void keysAreForColumnsInAnyCase() {
     List<String> columns = List.of("ssn", "Id", "address");
     Map<String, String> names = Map.of("SSN", "k2", "address.street", "k2");
-    assertThat(new ColumnChoices(true, names, false, false, false, false).keyed(columns))
+    assertThat(new ColumnChoices(true, names, false, "footer", false, false).keyed(columns))
         .containsExactlyInAnyOrder("ssn", "address");
-    assertThat(new ColumnChoices(true, names, true, false, false, false).keyed(columns)).hasSize(3);
-    assertThat(new ColumnChoices(false, Map.of(), false, false, false, false).keyed(columns))
+    assertThat(new ColumnChoices(true, names, true, "footer", false, false).keyed(columns))
+        .hasSize(3);
+    assertThat(new ColumnChoices(false, Map.of(), false, "footer", false, false).keyed(columns))
         .isEmpty();
   }
 
@@ -147,7 +155,6 @@ class TableChecksTest {
   void deltaHasStatisticsUnlessTheSessionHasNone() {
     assertStatistics(keys(false));
     hadoop.set("spark.sql.extensions", "a.Other," + CHECKS);
-    assertStatistics(keys(false));
     hadoop.set(DeltaStatistics.COLLECT, "false");
     assertThatCode(() -> delta(keys(true))).doesNotThrowAnyException();
   }
@@ -192,6 +199,10 @@ class TableChecksTest {
     assertThatThrownBy(() -> DeltaStatistics.checkWrite(file, keys(true), hadoop, CHECKS))
         .isInstanceOf(PlaintextException.class)
         .hasMessageContaining("column 'ssn', which has key 'pii'");
+    Path escaped = new Path("/t/e%23mail=x/1.parquet");
+    ColumnChoices mail = new ColumnChoices(true, Map.of("e#mail", "pii"), true, "k", false, false);
+    assertThatThrownBy(() -> DeltaStatistics.checkWrite(escaped, mail, hadoop, CHECKS))
+        .hasMessageContaining("column 'e#mail', which has key 'pii'");
     for (String name : new String[] {"delta.randomizeFilePrefixes", "delta.columnMapping.mode"}) {
       hadoop.set(name, name.endsWith("mode") ? "name" : "true");
       assertThatThrownBy(() -> delta(keys(true))).hasMessageContaining("cannot be determined");

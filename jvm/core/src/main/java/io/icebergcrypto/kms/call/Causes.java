@@ -1,6 +1,8 @@
 package io.icebergcrypto.kms.call;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.LoginFailedException;
+import java.nio.file.FileSystemException;
 import java.security.cert.CertPathBuilderException;
 import java.security.cert.CertPathValidatorException;
 import java.security.cert.CertificateException;
@@ -38,6 +40,16 @@ public final class Causes {
         .map(Throwable::getMessage)
         .filter(Objects::nonNull)
         .reduce(error.toString(), (a, b) -> b);
+  }
+
+  /**
+   * Whether an error says that a key may not be used, and not that a login failed or that a file of
+   * the KMS's settings cannot be read: these pass, and are no answer about the key.
+   */
+  public static boolean isOfKey(IcebergCryptoException error) {
+    return !any(
+        error,
+        cause -> cause instanceof LoginFailedException || cause instanceof FileSystemException);
   }
 
   /**
