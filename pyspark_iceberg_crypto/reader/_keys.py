@@ -34,6 +34,7 @@ DAY_MS = 24 * 3_600_000
 _CHECK_LABEL = b"io.icebergcrypto key check value v1"
 _CHECK_VERSION = "v1."
 _NONCE = 12
+_KEK_ID = re.compile("[A-Za-z0-9+/]{22}==")  # as Iceberg gives them; no KMS names a master key so
 
 
 @dataclass(frozen=True)
@@ -97,26 +98,30 @@ class TableKeys:
             ) from error
         # it is replaced, never changed: other threads go through it
         self.entries = {one.key_id: one for one in entries}
+        self._orphans = _orphans(self.entries, metadata)
         self._lock = threading.Lock()
 
     @property
     def master_key_ids(self) -> set[str]:
         """The ids of the master keys that the KMS may be asked for.
 
-        They are those of all keys that no other key encrypts, and of all that encrypt another: an entry with the id
-        of a master key hides none.
+        They are those of all KEKs, and of all keys that encrypt another: an entry with the id of a master key hides
+        none.
         """
         encrypting = {one.by for one in self.entries.values()}
         return {
             one.by
             for one in self.entries.values()
-            if one.by is not None and (one.by not in self.entries or one.key_id in encrypting)
+            if one.by is not None and (self._is_kek(one) or one.key_id in encrypting)
         }
 
     @property
     def keks(self) -> list[EncryptedKey]:
-        """The KEKs: the keys that no other key of the table encrypts."""
-        return [one for one in self.entries.values() if one.by not in self.entries]
+        """The KEKs: the keys that no other key of the table encrypts, or did before it was removed."""
+        return [one for one in self.entries.values() if self._is_kek(one)]
+
+    def _is_kek(self, entry: EncryptedKey) -> bool:
+        return entry.by not in self.entries and entry.key_id not in self._orphans
 
     def kek(self, entry: EncryptedKey) -> bytes:
         """Unwrap a KEK, and check what the KMS returns; `CachedKms` keeps it.
@@ -282,6 +287,30 @@ def _opened(kek: bytes, entry: EncryptedKey, sealed: EncryptedKey) -> bytes:
         )
     except ValueError:  # it is too short
         raise InvalidTag from None
+
+
+def _orphans(entries: Mapping[str, EncryptedKey], metadata: Mapping[str, Any]) -> set[str]:
+    """Return the keys of manifest lists that are gone, if their KEKs were removed before them.
+
+    They look like KEKs, which no other key encrypts either. But they encrypt nothing, and what they name is a KEK, not
+    a master key. Java's `Keks` has the same rule.
+    """
+    properties, snapshots = metadata.get("properties"), metadata.get("snapshots")
+    own = properties.get("encryption.key-id") if isinstance(properties, dict) else None
+    listed = snapshots if isinstance(snapshots, list) else []
+    named = [one.get("key-id") for one in listed if isinstance(one, dict)]
+    encrypting = {one.by for one in entries.values()}
+    return {
+        one.key_id
+        for one in entries.values()
+        if one.by is not None
+        and one.by not in entries
+        and not one.properties
+        and one.key_id not in encrypting
+        and one.by != own
+        and _KEK_ID.fullmatch(one.by)
+        and one.key_id not in named
+    }
 
 
 def _random_id() -> str:

@@ -310,6 +310,26 @@ def test_an_entry_with_the_id_of_a_master_key_hides_none(victim: Writer) -> None
     assert victim.kms.asked == []
 
 
+def test_a_key_whose_kek_is_gone_names_no_master_key(victim: Writer) -> None:
+    """Java's KeksTest has more of them."""
+
+    def orphan(by: str) -> Callable[[dict[str, Any]], None]:
+        def add(metadata: dict[str, Any]) -> None:
+            sealed = metadata["encryption-keys"][0]["encrypted-key-metadata"]
+            metadata["encryption-keys"].append(
+                {"key-id": f"of {by}", "encrypted-key-metadata": sealed, "encrypted-by-id": by}
+            )
+
+        return add
+
+    edit(victim, orphan("q83vASNFZ4mrze8BI0VniQ=="))
+    options = {"allowed_key_ids": "k1", "metadata_authentication": "off"}
+    assert len(read(victim, **options)) == len(ROWS)
+    edit(victim, orphan("k0"))
+    with pytest.raises(errors.AccessDeniedError, match="is 'k0', and the catalog allows only k1"):
+        read(victim, **options)
+
+
 def test_names_of_properties_have_no_case_and_are_known(victim: Writer) -> None:
     for properties, match in (
         ({"encryption.Allowed-Key-Ids": "k2"}, "allows only k2"),

@@ -49,9 +49,11 @@ public final class KeyRetention {
 
   // in this order: Iceberg removes the first of a long list fastest
   private final Map<String, EncryptedKey> keys = new LinkedHashMap<>();
+  private final Set<String> keks = new HashSet<>();
 
   private KeyRetention(TableMetadata metadata) {
     metadata.encryptionKeys().forEach(key -> keys.put(key.keyId(), key));
+    Kek.all(metadata).forEach(kek -> keks.add(kek.keyId()));
   }
 
   /**
@@ -174,9 +176,9 @@ public final class KeyRetention {
       }
     }
 
-    List<EncryptedKey> keks = keys.values().stream().filter(this::isKek).toList();
-    EncryptedKey newest = keks.stream().max(Comparator.comparingLong(Kek::madeAt)).orElse(null);
-    keks.stream()
+    List<EncryptedKey> all = keys.values().stream().filter(this::isKek).toList();
+    EncryptedKey newest = all.stream().max(Comparator.comparingLong(Kek::madeAt)).orElse(null);
+    all.stream()
         .filter(kek -> kek == newest || !isRetired(kek, newest, now))
         .forEach(kek -> needed.add(kek.keyId()));
     return needed;
@@ -201,9 +203,8 @@ public final class KeyRetention {
     return !isKek(key) && statisticsPath == null && hasProperties;
   }
 
-  /** No other key encrypts a KEK: the KMS does. */
   private boolean isKek(EncryptedKey key) {
-    return !keys.containsKey(key.encryptedById());
+    return keks.contains(key.keyId());
   }
 
   private static boolean isRetired(EncryptedKey kek, EncryptedKey newest, long now) {

@@ -163,7 +163,7 @@ public final class AllowedKeyIds {
       return;
     }
 
-    Stream.concat(Stream.of(keyId), EncryptionProperties.masterKeyIds(metadata))
+    Stream.concat(Stream.of(keyId), Keks.masterKeyIds(metadata))
         .filter(id -> !allows(id))
         .findFirst()
         .ifPresent(

@@ -3,7 +3,6 @@ package io.icebergcrypto.config;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -14,7 +13,6 @@ import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
-import org.apache.iceberg.encryption.EncryptedKey;
 
 /**
  * The properties of catalogs and tables that concern encryption, and what values they may have.
@@ -125,26 +123,7 @@ public final class EncryptionProperties {
    * @return null when the table has no keys, as before its first snapshot
    */
   public static String masterKeyId(TableMetadata metadata) {
-    return masterKeyIds(metadata).findFirst().orElse(null);
-  }
-
-  /**
-   * The ids of the master keys that a table's KEKs need: one, but during a rotation. What encrypts
-   * another key is a KEK, even if there is a key with its master key's id, which would hide it.
-   */
-  static Stream<String> masterKeyIds(TableMetadata metadata) {
-    Set<String> ids = new HashSet<>();
-    Set<String> encrypting = new HashSet<>();
-    for (EncryptedKey key : metadata.encryptionKeys()) {
-      ids.add(key.keyId());
-      encrypting.add(key.encryptedById());
-    }
-
-    return metadata.encryptionKeys().stream()
-        .filter(key -> key.encryptedById() != null)
-        .filter(key -> !ids.contains(key.encryptedById()) || encrypting.contains(key.keyId()))
-        .map(EncryptedKey::encryptedById)
-        .distinct();
+    return Keks.masterKeyIds(metadata).findFirst().orElse(null);
   }
 
   /**

@@ -109,7 +109,7 @@ public record MasterKeyRotation(
     ValueKeyWrapping valueKeys =
         new ValueKeyWrapping(table, catalog.context().allowedKeyIds(), wanted, allValueKeys);
     if (dryRun) {
-      wrapped(table.current(), keks);
+      wrapped(table.current(), keks, unneeded(table.current()));
       valueKeys.properties(table.current());
     } else {
       commit(table, keks, valueKeys, wanted, newKeyId == null);
@@ -189,7 +189,10 @@ public record MasterKeyRotation(
   private static TableMetadata rotated(
       TableMetadata metadata, KekWrapping keks, ValueKeyWrapping valueKeys, String keyId) {
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
-    List<EncryptedKey> wrapped = wrapped(metadata, keks);
+    Set<String> unneeded = unneeded(metadata);
+    List<EncryptedKey> wrapped = wrapped(metadata, keks, unneeded);
+    // with the KEKs go the keys that they encrypted, which would look like KEKs then
+    unneeded.forEach(builder::removeEncryptionKey);
     // first all out, then in: they keep their order
     Kek.all(metadata).forEach(kek -> builder.removeEncryptionKey(kek.keyId()));
     wrapped.forEach(builder::addEncryptionKey);
@@ -206,12 +209,16 @@ public record MasterKeyRotation(
   }
 
   /** The KEKs that something needs: the others go, and their master key may be gone. */
-  private static List<EncryptedKey> wrapped(TableMetadata metadata, KekWrapping keks) {
-    Set<String> unneeded = KeyRetention.unneeded(metadata, System.currentTimeMillis());
+  private static List<EncryptedKey> wrapped(
+      TableMetadata metadata, KekWrapping keks, Set<String> unneeded) {
     return Kek.all(metadata).stream()
         .filter(kek -> !unneeded.contains(kek.keyId()))
         .map(kek -> keks.of(kek, metadata.encryptionKeys()))
         .toList();
+  }
+
+  private static Set<String> unneeded(TableMetadata metadata) {
+    return KeyRetention.unneeded(metadata, System.currentTimeMillis());
   }
 
   /** One sentence for people. */

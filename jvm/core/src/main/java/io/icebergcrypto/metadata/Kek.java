@@ -2,6 +2,7 @@ package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.Keks;
 import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
@@ -16,8 +17,6 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
-import java.util.stream.Collectors;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.TableMetadata;
@@ -62,13 +61,9 @@ public final class Kek {
     return madeAt(kek) > atMs - LIFE_MS;
   }
 
-  /** The KEKs of a table: the keys that no other key of the table encrypts. */
+  /** The KEKs of a table: see {@link Keks}. */
   public static List<EncryptedKey> all(TableMetadata metadata) {
-    Set<String> ids =
-        metadata.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
-    return metadata.encryptionKeys().stream()
-        .filter(key -> !ids.contains(key.encryptedById()))
-        .toList();
+    return Keks.of(metadata);
   }
 
   /** The KEK that was made last. */

@@ -107,8 +107,7 @@ class AllowedKeyIdsTest {
             .addEncryptionKey(entry("k", "evil"))
             .addEncryptionKey(entry("list", "k"))
             .build();
-    assertThat(EncryptionProperties.masterKeyIds(metadata))
-        .containsExactlyInAnyOrder("sales", "evil");
+    assertThat(Keks.masterKeyIds(metadata)).containsExactlyInAnyOrder("sales", "evil");
     assertThatThrownBy(() -> AllowedKeyIds.parse("sales").check("lake.db.t", metadata))
         .isInstanceOf(AccessDeniedException.class)
         .hasMessageContaining("encryption.key-id is 'evil'");

@@ -36,6 +36,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -43,6 +44,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -424,18 +426,101 @@ class RotationTest extends LakeFixture {
     assertWhole(1, 2, 3);
   }
 
+  /**
+   * A server's maintenance, or a stock client, removes snapshots and no key. When the last ones
+   * under an old KEK are gone, so must be their keys with it: else they would pass for KEKs.
+   */
+  @Test
+  @Tag("REST")
+  void keysOfManifestListsGoWithTheirKek() throws IOException {
+    assumeTrue(backend == Backend.REST, "else signed, which no stock client does; Hive rewraps");
+
+    for (boolean limited : new boolean[] {false, true}) {
+      String newKeyId = limited ? "k2" : null;
+      Table table = expiredUnderAnOldKek(UUID.randomUUID().toString()); // as of iceberg-rust
+      assertThat(metadata(table).encryptionKeys()).as("control").hasSize(5);
+      String newest = Kek.newest(metadata(table)).orElseThrow().keyId();
+      try (EncryptedCatalog opened = open(limited)) {
+        assertThat(MasterKeyRotation.run(opened, T, newKeyId, false).keks()).isEqualTo(1);
+        assertKeysOfOneSnapshot(opened, newest);
+      }
+    }
+  }
+
+  /** As builds before left it: the keys are there, and their KEK is not. */
+  @Test
+  @Tag("REST")
+  void keysWithoutTheirKekAreNoKeks() throws IOException {
+    assumeTrue(backend == Backend.REST, "as above");
+
+    for (boolean limited : new boolean[] {false, true}) {
+      String newKeyId = limited ? "k2" : null;
+      Table table = expiredUnderAnOldKek("q83vASNFZ4mrze8BI0VniQ=="); // as Iceberg names KEKs
+      TableOperations stock = ((BaseTable) lake.openStock().loadTable(T)).operations();
+      String newest = Kek.newest(metadata(table)).orElseThrow().keyId();
+      TableMetadata.Builder damaged = TableMetadata.buildFrom(stock.current());
+      Kek.all(stock.current()).stream()
+          .map(EncryptedKey::keyId)
+          .filter(id -> !id.equals(newest))
+          .forEach(damaged::removeEncryptionKey);
+      stock.commit(stock.current(), damaged.build());
+      assertThat(metadata(table).encryptionKeys()).as("control").hasSize(4);
+      try (EncryptedCatalog opened = open(limited)) {
+        assertThat(EncryptionKeys.of(opened, T).keys()).allMatch(key -> key.problem() == null);
+        assertThat(MasterKeyRotation.run(opened, T, newKeyId, false).keks()).isEqualTo(1);
+        assertKeysOfOneSnapshot(opened, newest);
+      }
+    }
+  }
+
+  private EncryptedCatalog open(boolean limited) throws IOException {
+    return lake.open(limited ? Map.of("encryption.allowed-key-ids", "k1, k2") : Map.of());
+  }
+
+  /** The KEK is the only one, and what it encrypts is the current snapshot's key. */
+  private void assertKeysOfOneSnapshot(EncryptedCatalog opened, String kekId) throws IOException {
+    Table table = opened.loadTable(T);
+    assertThat(metadata(table).encryptionKeys().stream().map(EncryptedKey::keyId))
+        .containsExactlyInAnyOrder(kekId, table.currentSnapshot().keyId());
+    MasterKeyRotation.run(opened, T, null, false); // as often as anyone likes
+    assertWhole(0, 1, 2);
+  }
+
+  /**
+   * Two snapshots under a KEK that was replaced 31 days ago, expired by stock Iceberg, and one
+   * under the KEK that replaced it.
+   */
+  private Table expiredUnderAnOldKek(String kekId) throws IOException {
+    catalog.dropTable(T, false);
+    Table table = age(TestLake.createTable(catalog, "t", Map.of()), kekId, 40);
+    TestLake.append(table, 0);
+    TestLake.append(table, 1);
+    age(catalog.loadTable(T), rotateKek(false).newKekId(), 31);
+    TestLake.append(catalog.loadTable(T), 2);
+    lake.openStock()
+        .loadTable(T)
+        .expireSnapshots()
+        .expireOlderThan(Long.MAX_VALUE)
+        .retainLast(1)
+        .cleanupLevel(ExpireSnapshots.CleanupLevel.NONE)
+        .commit();
+    return catalog.loadTable(T);
+  }
+
   /** An empty table, whose KEK was made some days ago. */
   private Table createWithKekOf(int days) {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
+    return age(TestLake.createTable(catalog, "t", Map.of()), "kek", days);
+  }
+
+  /** Its newest KEK, which must encrypt nothing yet, gets this id, and was made some days ago. */
+  private static Table age(Table table, String kekId, int days) {
     TableOperations ops = ((BaseTable) table).operations();
+    ops.refresh();
     EncryptedKey kek = Kek.newest(ops.current()).orElseThrow();
     long made = System.currentTimeMillis() - days * DAY;
     EncryptedKey older =
         new BaseEncryptedKey(
-            kek.keyId(),
-            kek.encryptedKeyMetadata(),
-            "k1",
-            Map.of(Kek.TIMESTAMP, String.valueOf(made)));
+            kekId, kek.encryptedKeyMetadata(), "k1", Map.of(Kek.TIMESTAMP, String.valueOf(made)));
     ops.commit(
         ops.current(),
         TableMetadata.buildFrom(ops.current())

@@ -55,6 +55,7 @@ final class KeyAudit {
   private final int maxAgeDays;
   private final Instant now = Instant.now();
   private final Map<String, EncryptedKey> entries = new LinkedHashMap<>();
+  private final Set<String> keks = new HashSet<>();
   private final Map<String, Integer> uses = new HashMap<>();
   private final Map<String, Long> snapshotOf = new HashMap<>();
   private final Set<String> masters = new LinkedHashSet<>();
@@ -78,6 +79,7 @@ final class KeyAudit {
     this.maxAgeDays = maxAgeDays;
     this.allowed = allowed;
     metadata.encryptionKeys().forEach(key -> entries.put(key.keyId(), key));
+    Kek.all(metadata).forEach(kek -> keks.add(kek.keyId()));
     this.dead = KeyRetention.unneeded(metadata, now.toEpochMilli());
     for (Snapshot snapshot : metadata.snapshots()) {
       use(snapshot);
@@ -112,7 +114,7 @@ final class KeyAudit {
   }
 
   private boolean isKek(EncryptedKey key) {
-    return !entries.containsKey(key.encryptedById());
+    return keks.contains(key.keyId());
   }
 
   /** Why the KMS did not answer for one of the master keys, or null. */
