@@ -24,8 +24,9 @@ class RotateCatalogReport(Report):
     Attributes:
         target: what was asked for, such as "lake.db".
         done: a rotation for each table that was rotated.
-        left: the tables and namespaces that were not, each with table, problem and hint; and tables with value keys
-            that another master key than the new one wraps.
+        left: the tables and namespaces that were not, each with table, problem and hint; tables with value keys
+            that another master key than the new one wraps; and with a new key id the namespaces, and the catalog, that
+            still give new tables another one.
         skipped: views, and tables that are not encrypted.
         current: the tables that had the wanted key, in its newest version, already.
     """
@@ -38,7 +39,7 @@ class RotateCatalogReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether no encrypted table is left."""
+        """Whether nothing is left."""
         return not self.left
 
     def to_dict(self) -> dict[str, Any]:

@@ -133,6 +133,22 @@ def test_all_tables_of_a_namespace(hadoop: Lake) -> None:
         rotate_catalog(hadoop.spark, " ")
 
 
+@pytest.mark.catalogs("jdbc")
+def test_what_gives_new_tables_the_former_key_is_left(lake: Lake) -> None:
+    """The namespace has it; NamespaceKeysTest has the catalog, and what goes before what."""
+    target = f"{lake.catalog}.{lake.namespace}"
+    lake.sql(f"ALTER NAMESPACE {target} SET DBPROPERTIES ('encryption.key-id'='k1')")
+    lake.insert(lake.create(), [1])
+    report = rotate_catalog(lake.spark, target, "k2")
+    assert [one.table for one in report.done] == [lake.table()] and not report.ok
+    [left] = report.left
+    assert left["table"] == target
+    assert left["problem"] == "its encryption.key-id gives new tables master key 'k1'"
+    assert rotate_catalog(lake.spark, target, kek=True).ok
+    lake.sql(left["hint"].rstrip("."))
+    assert rotate_catalog(lake.spark, target, "k2").ok
+
+
 @pytest.mark.nightly
 @pytest.mark.catalogs("jdbc")
 def test_another_kms(lake: Lake, keys: Keys, tmp_path: Path) -> None:

@@ -57,6 +57,64 @@ public final class NamespaceKeys {
     return null;
   }
 
+  /**
+   * What gives new tables another master key than a wanted one.
+   *
+   * @param name the namespace with the property, or the catalog
+   * @param hint how to change that
+   */
+  public record Another(String name, String problem, String hint) {}
+
+  /**
+   * Looks for what gives new tables of a namespace another master key, when the statement names
+   * none.
+   *
+   * @param namespace the empty one stands for the catalog
+   * @return null when nothing does
+   * @throws InvalidConfigurationException when a namespace has a misspelt property instead
+   * @throws AccessDeniedException when its properties may not be read
+   */
+  public Another another(Namespace namespace, String keyId) {
+    Map<String, String> ofCatalog = catalog.behind().properties();
+    String override = CatalogProperties.TABLE_OVERRIDE_PREFIX + EncryptionProperties.KEY_ID;
+    if (ofCatalog.containsKey(override)) {
+      return another(Namespace.empty(), override, ofCatalog.get(override), keyId, null);
+    }
+
+    Namespace changeable = catalog.behind().keepsNamespaceProperties() ? namespace : null;
+    Default own = of(namespace);
+    if (own != null) {
+      return another(own.namespace(), EncryptionProperties.KEY_ID, own.keyId(), keyId, changeable);
+    }
+
+    String byDefault = CatalogProperties.TABLE_DEFAULT_PREFIX + EncryptionProperties.KEY_ID;
+    return another(Namespace.empty(), byDefault, ofCatalog.get(byDefault), keyId, changeable);
+  }
+
+  /**
+   * The same of one property.
+   *
+   * @param of the namespace that has it; the empty one stands for the catalog
+   * @param changeable the namespace whose property would go before it; null: none would
+   */
+  private Another another(
+      Namespace of, String property, String value, String wanted, Namespace changeable) {
+    if (value == null || value.equals(wanted)) {
+      return null;
+    }
+
+    String hint =
+        changeable == null || changeable.isEmpty()
+            ? String.format("Set %s where the catalog, or its server, is configured.", property)
+            : String.format(
+                "ALTER NAMESPACE %s SET PROPERTIES ('%s'='%s').",
+                fullName(changeable), EncryptionProperties.KEY_ID, wanted);
+    return new Another(
+        fullName(of),
+        String.format("its %s gives new tables master key '%s'", property, value),
+        hint);
+  }
+
   private Map<String, String> properties(Namespace namespace) {
     if (!catalog.behind().keepsNamespaceProperties()) {
       return Map.of();

@@ -7,6 +7,7 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.NamespaceKeys.Another;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
@@ -93,6 +94,36 @@ class NamespaceKeysTest {
       assertThat(create(catalog, TableIdentifier.of(SALES, "new"))).isEqualTo("k2");
       catalog.removeProperties(SALES, new HashSet<>(Set.of(KEY)));
       assertThat(create(catalog, TableIdentifier.of(SALES, "plain"))).isNull();
+    }
+
+    /** After a rotation of all tables, new ones must not get the former key. */
+    @Test
+    void whatGivesNewTablesAnotherKeyIsFound() throws IOException {
+      catalog.createNamespace(SALES, keyId("k1"));
+      Another found = catalog.context().namespaceKeys().another(SALES, "k2");
+      assertThat(found.name()).isEqualTo("lake.sales");
+      assertThat(found.problem()).isEqualTo("its " + KEY + " gives new tables master key 'k1'");
+      assertThat(found.hint())
+          .isEqualTo("ALTER NAMESPACE lake.sales SET PROPERTIES ('" + KEY + "'='k2').");
+      assertThat(catalog.context().namespaceKeys().another(SALES, "k1")).isNull();
+      Namespace db = Namespace.of("db");
+      assertThat(catalog.context().namespaceKeys().another(db, "k2")).isNull();
+      try (EncryptedCatalog withDefault = lake.open(Map.of("table-default." + KEY, "k1"))) {
+        NamespaceKeys keys = withDefault.context().namespaceKeys();
+        assertThat(keys.another(SALES, "k1")).isNull();
+        assertThat(keys.another(Namespace.empty(), "k1")).isNull();
+        assertThat(keys.another(db, "k2").toString())
+            .contains("name=lake,", "table-default." + KEY + " gives", "ALTER NAMESPACE lake.db ");
+        assertThat(keys.another(Namespace.empty(), "k2").hint())
+            .isEqualTo(
+                "Set table-default." + KEY + " where the catalog, or its server, is configured.");
+      }
+
+      catalog.setProperties(SALES, keyId("k2"));
+      try (EncryptedCatalog overruled = lake.open(Map.of("table-override." + KEY, "k1"))) {
+        assertThat(overruled.context().namespaceKeys().another(SALES, "k2").toString())
+            .contains("name=lake,", "'k1'", "Set table-override." + KEY + " where the catalog");
+      }
     }
 
     @Test

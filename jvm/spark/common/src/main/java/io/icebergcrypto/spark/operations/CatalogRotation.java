@@ -52,19 +52,25 @@ final class CatalogRotation {
             : use -> use.isCurrent(newKeyId, tables::wrappingVersion);
     Operation rotate = isKek ? rotateKek : rotateMasterKey;
     Map<String, Object> given = call.given(rotate);
-    return toMap(
+    EachTable<Object> found =
         tables.each(
             table ->
                 !all && isCurrent.test(tables.use(table))
                     ? CURRENT
-                    : tables.run(rotate, table, given)));
+                    : tables.run(rotate, table, given));
+    return toMap(found, newKeyId == null ? List.of() : tables.another(newKeyId));
   }
 
   private static long since(double days) {
     return System.currentTimeMillis() - (long) (days * DAY_MS);
   }
 
-  private static Map<String, Object> toMap(EachTable<Object> found) {
+  /**
+   * The answer.
+   *
+   * @param others what would give new tables another master key
+   */
+  private static Map<String, Object> toMap(EachTable<Object> found, List<Left> others) {
     List<Object> done = new ArrayList<>();
     List<Left> left = new ArrayList<>(ManyTables.left(found));
     List<String> current = new ArrayList<>();
@@ -82,6 +88,7 @@ final class CatalogRotation {
                 left.add(valueKeysLeft(table, rotation));
               }
             });
+    left.addAll(others);
     Map<String, Object> values = new LinkedHashMap<>();
     values.put("done", done);
     values.put("left", left);

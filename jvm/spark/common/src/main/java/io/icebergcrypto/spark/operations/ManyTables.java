@@ -1,18 +1,24 @@
 package io.icebergcrypto.spark.operations;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.NamespaceKeys.Another;
+import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.spark.table.CatalogTables;
 import io.icebergcrypto.spark.table.EachTable;
 import io.icebergcrypto.spark.table.EachTable.Left;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
+import org.apache.iceberg.catalog.Namespace;
 
 /** A call that is for all tables of a catalog of this project, or of one of its namespaces. */
 final class ManyTables {
@@ -24,6 +30,7 @@ final class ManyTables {
   private final CatalogTables tables;
   private final int threads;
   private final Map<String, OptionalInt> versions = new ConcurrentHashMap<>();
+  private final List<Namespace> namespaces = new ArrayList<>();
 
   private ManyTables(Call call) {
     this.call = call;
@@ -51,7 +58,7 @@ final class ManyTables {
 
   /** Does something to each. */
   <T> EachTable<T> each(Function<String, T> work) {
-    return EachTable.of(tables, tables.listed(), threads, call.progress(), work);
+    return EachTable.of(tables, tables.listed(namespaces), threads, call.progress(), work);
   }
 
   /** Does an operation to a table. */
@@ -82,6 +89,29 @@ final class ManyTables {
 
           return catalog.context().kms().wrappingVersion(id);
         });
+  }
+
+  /**
+   * Namespaces, and the catalog itself, that give new tables another master key, or may do so:
+   * those whose properties cannot be read. They are those of the tables to which something was done
+   * before.
+   */
+  List<Left> another(String keyId) {
+    Map<String, Left> left = new LinkedHashMap<>();
+    for (Namespace namespace : namespaces) {
+      try {
+        Another found = catalog.context().namespaceKeys().another(namespace, keyId);
+        if (found != null) {
+          left.putIfAbsent(found.name(), new Left(found.name(), found.problem(), found.hint()));
+        }
+      } catch (RuntimeException e) {
+        CancelledException.rethrow(e);
+        String name = SqlNames.full(tables.catalogName(), namespace);
+        left.put(name, Left.of(name, e));
+      }
+    }
+
+    return List.copyOf(left.values());
   }
 
   /** Those to which it was not done; one that is gone may be there under another name. */

@@ -119,6 +119,16 @@ public final class CatalogTables {
    * @throws TableNotFoundException when there is no such namespace
    */
   public List<Listed> listed() {
+    return listed(new ArrayList<>());
+  }
+
+  /**
+   * The same.
+   *
+   * @param walked gets the namespaces whose tables they are, from the outermost on; the empty one
+   *     is the catalog
+   */
+  public List<Listed> listed(List<Namespace> walked) {
     if (namespace.length > 0 && !exists(namespace)) {
       throw new TableNotFoundException(
           String.format(
@@ -128,7 +138,7 @@ public final class CatalogTables {
     }
 
     List<Listed> found = new ArrayList<>();
-    add(namespace, found);
+    add(namespace, found, walked);
     return found;
   }
 
@@ -218,7 +228,8 @@ public final class CatalogTables {
     return SqlNames.full(catalog.name(), table.namespace(), table.name());
   }
 
-  private void add(String[] namespace, List<Listed> found) {
+  private void add(String[] namespace, List<Listed> found, List<Namespace> walked) {
+    walked.add(Namespace.of(namespace));
     try {
       Set<Identifier> views = views(namespace);
       for (Identifier table : tables(namespace)) {
@@ -229,7 +240,7 @@ public final class CatalogTables {
       }
 
       views.forEach(view -> found.add(new Listed(fullName(view), true, null, null)));
-      within(namespace).forEach(one -> add(one, found));
+      within(namespace).forEach(one -> add(one, found, walked));
     } catch (NoSuchNamespaceException e) {
       // dropped meanwhile
     } catch (Exception e) { // Spark's of Scala are checked, and not declared
