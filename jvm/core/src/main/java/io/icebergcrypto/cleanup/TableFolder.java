@@ -12,6 +12,7 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
@@ -26,6 +27,9 @@ import org.apache.iceberg.util.Tasks;
 final class TableFolder {
   private static final int LONGEST_LIST = 5;
   private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
+
+  /** The logs of Delta and Hudi tables, wherever they are. */
+  private static final Pattern OF_OTHER_FORMAT = Pattern.compile("/(_delta_log|\\.hoodie)/");
 
   private final TableMetadata metadata;
   private final SupportsPrefixOperations storage;
@@ -56,16 +60,21 @@ final class TableFolder {
   /**
    * Counts the files.
    *
-   * @throws InvalidConfigurationException when there is another table's metadata among them
+   * @throws InvalidConfigurationException when there is another table's metadata among them, or a
+   *     file that may be anything
    * @throws IcebergCryptoException when a file cannot be read that may be that
    */
   PurgeResult count() {
     long files = 0;
     long bytes = 0;
     Set<String> own = ownMetadata();
+    List<String> folders = ownFolders();
     List<String> unknown = new ArrayList<>();
+    List<String> strange = new ArrayList<>();
+    long strangeFiles = 0;
     for (FileInfo file : files()) {
-      if (!holds(file.location())) {
+      String below = below(file.location());
+      if (below == null) {
         throw refused(
             String.format("the storage lists %s as a file in %s", file.location(), path),
             "Use DROP TABLE without PURGE, and delete the table's folder with other tools.");
@@ -73,8 +82,15 @@ final class TableFolder {
 
       files++;
       bytes += file.size();
-      if (METADATA.matcher(file.location()).find() && !own.contains(file.location())) {
-        unknown.add(file.location());
+      if (METADATA.matcher(file.location()).find()) {
+        if (!own.contains(file.location())) {
+          unknown.add(file.location());
+        }
+      } else if (file.size() > 0 && !isKnown(below, folders)) { // an empty one marks a folder
+        strangeFiles++;
+        if (strange.size() < LONGEST_LIST) {
+          strange.add(file.location());
+        }
       }
     }
 
@@ -88,7 +104,32 @@ final class TableFolder {
               + " with the storage's own tools.");
     }
 
+    if (strangeFiles > 0) {
+      throw refused(
+          String.format(
+              "its folder %s also holds files that may not be of this table (%,d), such as %s",
+              path, strangeFiles, strange),
+          String.format(
+              "The table's own files are below %s in its folder. Move the others away, and call"
+                  + " this again; or use DROP TABLE without PURGE, which needs no key, and delete"
+                  + " what belongs to this table with the storage's own tools.",
+              String.join(", ", folders)));
+    }
+
     return new PurgeResult(files, bytes, elsewhere());
+  }
+
+  /** The folders in the location that Iceberg writes to, each with slashes around it. */
+  private List<String> ownFolders() {
+    return Stream.concat(
+            Stream.of("/data", "/metadata"), configured().map(this::below).filter(Objects::nonNull))
+        .map(folder -> folder + "/")
+        .distinct()
+        .toList();
+  }
+
+  private static boolean isKnown(String file, List<String> folders) {
+    return folders.stream().anyMatch(file::startsWith) && !OF_OTHER_FORMAT.matcher(file).find();
   }
 
   void delete() {
@@ -101,6 +142,10 @@ final class TableFolder {
 
   /** The folders elsewhere that Iceberg may have written to. Other tables may write there, too. */
   private List<String> elsewhere() {
+    return configured().filter(folder -> below(folder) == null).distinct().toList();
+  }
+
+  private Stream<String> configured() {
     return Stream.of(
             TableProperties.WRITE_DATA_LOCATION,
             TableProperties.WRITE_METADATA_LOCATION,
@@ -108,10 +153,7 @@ final class TableFolder {
             "write.folder-storage.path")
         .map(metadata.properties()::get)
         .filter(folder -> folder != null && !folder.isBlank())
-        .map(TableFolder::withoutSlash)
-        .filter(folder -> !holds(folder))
-        .distinct()
-        .toList();
+        .map(TableFolder::withoutSlash);
   }
 
   private Iterable<FileInfo> files() {
@@ -175,10 +217,13 @@ final class TableFolder {
     }
   }
 
-  private boolean holds(String file) {
+  /** The path of a file from this folder on, with a slash before it; null: it is elsewhere. */
+  private String below(String file) {
     // a location without scheme and host is listed with those of the default file system
     String listed = path.startsWith("/") ? Listing.ROOT.matcher(file).replaceFirst("") : file;
-    return comparable(listed).startsWith(comparable(path) + "/");
+    String whole = comparable(listed);
+    String folder = comparable(path);
+    return whole.startsWith(folder + "/") ? whole.substring(folder.length()) : null;
   }
 
   private static String withoutSlash(String folder) {

@@ -266,6 +266,76 @@ class LostKeyPurgeTest extends LakeFixture {
     }
   }
 
+  /** Nobody knows whose these are; the table's location may be the folder of a whole shop. */
+  @Test
+  void filesBesideTheTablesOwnAreRefused() {
+    String own = "s3://b/db/t/metadata/x.metadata.json";
+    for (String other :
+        List.of(
+            "part-0.parquet",
+            "id=1/part-0.parquet",
+            "orders/data/f.parquet",
+            "data2/f.parquet",
+            "_delta_log/00.json",
+            "data/events/_delta_log/00.json",
+            ".hoodie/hoodie.properties",
+            "data/events/.hoodie/hoodie.properties")) {
+      ObjectStore store = new ObjectStore();
+      store.objects.addAll(List.of(own, "s3://b/db/t/data/f.parquet", "s3://b/db/t/" + other));
+      assertStrange(store, at("s3://b/db/t", own), "(1), such as [s3://b/db/t/" + other + "]");
+    }
+
+    ObjectStore store = new ObjectStore();
+    IntStream.range(0, 7).forEach(i -> store.objects.add("s3://b/db/t/" + i));
+    assertStrange(store, at("s3://b/db/t", own), "(7), such as [", "s3://b/db/t/4]");
+  }
+
+  private static void assertStrange(ObjectStore store, TableMetadata metadata, String... words) {
+    Set<String> before = Set.copyOf(store.objects);
+    assertThatThrownBy(
+            () ->
+                new LostKeyPurge("lake.db.t", metadata, store)
+                    .run(() -> Assertions.fail("dropped")))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.t", "nothing was dropped", "may not be of this table")
+        .hasMessageContainingAll("below /data/, /metadata/ in its folder", "without PURGE")
+        .hasMessageContainingAll(words);
+    assertThat(store.objects).containsExactlyInAnyOrderElementsOf(before);
+  }
+
+  @Test
+  void theTablesOwnFoldersMayBeOthers() {
+    String own = "s3://b/db/t/elsewhere/x.metadata.json";
+    ObjectStore store = new ObjectStore();
+    store.objects.addAll(
+        List.of(
+            own,
+            "s3://b/db/t/data/f.parquet",
+            "s3://b/db/t/data/f.parquet.crc",
+            "s3://b/db/t/data_$folder$",
+            "s3://b/db/t/metadata/version-hint.text",
+            "s3://b/db/t/metadata/_encryption-1/f",
+            "s3://b/db/t/new/part=1/f.parquet",
+            "s3://b/db/t/meta/m0.avro",
+            "s3://b/db/t/hashed/01/f.parquet"));
+    TableMetadata metadata =
+        TableMetadata.buildFrom(at("s3://b/db/t", own))
+            .setProperties(
+                Map.of(
+                    "write.data.path",
+                    "s3a://b/db/t/new/",
+                    "write.metadata.path",
+                    "s3://b/db/t/meta",
+                    "write.object-storage.path",
+                    "s3://b/db/t/hashed"))
+            .discardChanges()
+            .withMetadataLocation(own)
+            .build();
+    assertThat(new LostKeyPurge("t", metadata, store).run(() -> true))
+        .isEqualTo(new PurgeResult(9, 8, List.of()));
+    assertThat(store.objects).isEmpty();
+  }
+
   /** S3's addresses end at a # or a ?: such a folder lists more than what is in it. */
   @Test
   void aFolderThatListsMoreThanItsOwnIsRefused() {
@@ -349,7 +419,7 @@ class LostKeyPurgeTest extends LakeFixture {
       String key = prefix.replaceFirst("[?#].*", "");
       return objects.stream()
           .filter(object -> object.startsWith(key))
-          .map(object -> new FileInfo(object, 1, 1))
+          .map(object -> new FileInfo(object, object.endsWith("_$folder$") ? 0 : 1, 1))
           .toList();
     }
 
