@@ -185,12 +185,21 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
     if (isHive() && base != null && !Objects.equals(keyId(base), keyId(metadata))) {
       HiveTableOperations ops = (HiveTableOperations) table;
       HiveKeyIdChange.commit((HiveCatalog) catalog, ops, ops.io(), kms.get(), base, metadata);
-      ops.refresh();
+      refresh(tableName, ops);
     } else if (isHive() && base != null && keyId(base) != null) {
       EncryptionProperties.dataKeyLength(tableName, base.properties()); // Hive's uses it itself
       table.commit(base, metadata);
     } else {
       CommitOutcome.commit(tableName, table, base, metadata);
+    }
+  }
+
+  /** The commit was made: a failure here must not look as if it were not. */
+  private static void refresh(String tableName, HiveTableOperations table) {
+    try {
+      table.refresh();
+    } catch (RuntimeException e) {
+      throw CommitOutcome.unknown("the catalog failed", e, tableName);
     }
   }
 
