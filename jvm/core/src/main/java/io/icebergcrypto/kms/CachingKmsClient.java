@@ -249,7 +249,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
           try {
             return CallContext.as(application, operation);
           } catch (RuntimeException | LinkageError e) {
-            here.metrics().failed();
+            here.metrics().add(KmsMetrics.Count.ERRORS, 1);
             LinkageError library = KmsType.linkageError(e);
             IcebergCryptoException typed =
                 library == null

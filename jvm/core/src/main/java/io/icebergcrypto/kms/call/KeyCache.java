@@ -74,7 +74,7 @@ public final class KeyCache {
   public ByteBuffer get(
       String wrappingKeyId, ByteBuffer wrapped, Supplier<ByteBuffer> load, KmsMetrics metrics) {
     if (!keeps()) {
-      metrics.missed();
+      metrics.add(KmsMetrics.Count.MISSES, 1);
       return load.get();
     }
 
@@ -84,13 +84,13 @@ public final class KeyCache {
       Entry mine = new Entry(key);
       Entry present = entries.putIfAbsent(key, mine);
       if (present == null) {
-        metrics.missed();
+        metrics.add(KmsMetrics.Count.MISSES, 1);
         return load(mine, load);
       }
 
       byte[] answer = copyOfEntry(present);
       if (answer != null) {
-        metrics.hit();
+        metrics.add(KmsMetrics.Count.HITS, 1);
         return ByteBuffer.wrap(answer);
       }
     }

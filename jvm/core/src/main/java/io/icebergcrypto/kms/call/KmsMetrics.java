@@ -1,26 +1,38 @@
 package io.icebergcrypto.kms.call;
 
+import java.util.EnumMap;
 import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.Consumer;
 
 /**
  * Counts what goes to a KMS from this JVM. A call is money and a round trip; a hit is an unwrap
  * that the cache answered.
  */
 public final class KmsMetrics {
+  /** What is counted; failed calls are calls. A latency is a sum over all calls. */
+  public enum Count {
+    WRAP_CALLS(1),
+    UNWRAP_CALLS(1),
+    HITS(1),
+    MISSES(1),
+    ERRORS(1),
+    RETRIES(1),
+    WRAP_MS(1_000_000),
+    UNWRAP_MS(1_000_000);
+
+    private final long unit; // of what is added, in one of what is shown
+
+    Count(long unit) {
+      this.unit = unit;
+    }
+  }
+
   private static final KmsMetrics OF_JVM = new KmsMetrics(null);
 
   private final KmsMetrics sum;
-  private final LongAdder wrapCalls = new LongAdder();
-  private final LongAdder unwrapCalls = new LongAdder();
-  private final LongAdder hits = new LongAdder();
-  private final LongAdder misses = new LongAdder();
-  private final LongAdder errors = new LongAdder();
-  private final LongAdder retries = new LongAdder();
-  private final LongAdder wrapNanos = new LongAdder();
-  private final LongAdder unwrapNanos = new LongAdder();
+  private final Map<Count, LongAdder> counters = new EnumMap<>(Count.class);
 
   /** Counters that also count for {@link #ofJvm}. */
   public KmsMetrics() {
@@ -29,6 +41,9 @@ public final class KmsMetrics {
 
   private KmsMetrics(KmsMetrics sum) {
     this.sum = sum;
+    for (Count count : Count.values()) {
+      counters.put(count, new LongAdder());
+    }
   }
 
   /** What all catalogs of this JVM asked since it started, those that were closed included. */
@@ -37,79 +52,39 @@ public final class KmsMetrics {
   }
 
   public void wrapped(long nanos) {
-    count(counters -> counters.wrapCalls.increment());
-    count(counters -> counters.wrapNanos.add(nanos));
+    add(Count.WRAP_CALLS, 1);
+    add(Count.WRAP_MS, nanos);
   }
 
   public void unwrapped(long nanos) {
-    count(counters -> counters.unwrapCalls.increment());
-    count(counters -> counters.unwrapNanos.add(nanos));
+    add(Count.UNWRAP_CALLS, 1);
+    add(Count.UNWRAP_MS, nanos);
   }
 
-  void hit() {
-    count(counters -> counters.hits.increment());
-  }
-
-  void missed() {
-    count(counters -> counters.misses.increment());
-  }
-
-  void retried() {
-    count(counters -> counters.retries.increment());
-  }
-
-  public void failed() {
-    count(counters -> counters.errors.increment());
-  }
-
-  private void count(Consumer<KmsMetrics> event) {
-    event.accept(this);
+  /** Counts some more; of a latency nanoseconds. */
+  public void add(Count count, long more) {
+    counters.get(count).add(more);
     if (sum != null) {
-      event.accept(sum);
+      sum.add(count, more);
     }
   }
 
   /** Calls of the KMS to wrap a key, failed ones included. */
   public long wrapCalls() {
-    return wrapCalls.sum();
+    return counters.get(Count.WRAP_CALLS).sum();
   }
 
   /** Calls of the KMS to unwrap a key, failed ones included. */
   public long unwrapCalls() {
-    return unwrapCalls.sum();
+    return counters.get(Count.UNWRAP_CALLS).sum();
   }
 
-  /** Unwraps that the cache answered, without a call. */
-  public long hits() {
-    return hits.sum();
-  }
-
-  /** Unwraps that the cache could not answer. */
-  public long misses() {
-    return misses.sum();
-  }
-
-  /** Calls that failed. */
-  public long errors() {
-    return errors.sum();
-  }
-
-  /** Calls that were made again because the KMS had been unavailable. */
-  public long retries() {
-    return retries.sum();
-  }
-
-  /** The counters by name; latencies are sums over all calls, in milliseconds. */
+  /** The counters by name, in lower case. */
   public Map<String, Object> snapshot() {
-    Map<String, Object> counters = new LinkedHashMap<>();
-    counters.put("wrap_calls", wrapCalls());
-    counters.put("unwrap_calls", unwrapCalls());
-    counters.put("hits", hits());
-    counters.put("misses", misses());
-    counters.put("errors", errors());
-    counters.put("retries", retries());
-    counters.put("wrap_ms", wrapNanos.sum() / 1_000_000L);
-    counters.put("unwrap_ms", unwrapNanos.sum() / 1_000_000L);
-    return counters;
+    Map<String, Object> values = new LinkedHashMap<>();
+    counters.forEach(
+        (count, adder) ->
+            values.put(count.name().toLowerCase(Locale.ROOT), adder.sum() / count.unit));
+    return values;
   }
 }

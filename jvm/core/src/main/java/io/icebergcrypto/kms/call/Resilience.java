@@ -373,7 +373,7 @@ public final class Resilience {
               return Duration.ofNanos(
                   (long) (ThreadLocalRandom.current().nextDouble() * longest * 1e6));
             })
-        .onRetry(event -> metrics.retried())
+        .onRetry(event -> metrics.add(KmsMetrics.Count.RETRIES, 1))
         .build();
   }
 
@@ -387,7 +387,7 @@ public final class Resilience {
             .handleIf(Resilience::isTransient)
             .withMaxAttempts(limits.maxAttempts())
             .withJitter(JITTER)
-            .onRetry(event -> metrics.retried());
+            .onRetry(event -> metrics.add(KmsMetrics.Count.RETRIES, 1));
     if (limits.maxDelayMs() > limits.initialDelayMs()) {
       builder.withBackoff(
           Duration.ofMillis(limits.initialDelayMs()), Duration.ofMillis(limits.maxDelayMs()));
