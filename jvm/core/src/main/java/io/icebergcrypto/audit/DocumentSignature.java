@@ -9,9 +9,11 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.AllowedKeyIds;
+import io.icebergcrypto.format.Sha256;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.kms.call.CallContext;
+import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.metadata.CanonicalJson;
@@ -19,7 +21,6 @@ import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
 import java.time.Instant;
@@ -28,8 +29,6 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.HexFormat;
 import java.util.Set;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
@@ -45,7 +44,6 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 public final class DocumentSignature {
   private static final String MEMBER = "signature";
   private static final String ALGORITHM = "HMAC-SHA-256";
-  private static final String JAVA_ALGORITHM = "HmacSHA256";
   private static final Set<String> MEMBERS =
       Set.of("algorithm", "key_id", "wrapped_key", "signed_at", "mac");
   private static final int KEY_LENGTH = 32; // RFC 2104, section 3: the hash's length
@@ -75,7 +73,7 @@ public final class DocumentSignature {
       JsonObject signature = new JsonObject();
       signature.addProperty("algorithm", ALGORITHM);
       signature.addProperty("key_id", keyId);
-      signature.addProperty("wrapped_key", Base64.getEncoder().encodeToString(bytes(wrapped)));
+      signature.addProperty("wrapped_key", Base64.getEncoder().encodeToString(KeyCache.copyOf(wrapped)));
       signature.addProperty("signed_at", Instant.now().truncatedTo(ChronoUnit.SECONDS).toString());
       byte[] mac = mac(parse(document), signature, key);
       signature.addProperty("mac", HexFormat.of().formatHex(mac));
@@ -178,7 +176,7 @@ public final class DocumentSignature {
           e);
     }
 
-    byte[] key = bytes(unwrapped);
+    byte[] key = KeyCache.copyOf(unwrapped);
     if (unwrapped.hasArray()) {
       Arrays.fill(unwrapped.array(), (byte) 0); // a copy
     }
@@ -195,17 +193,13 @@ public final class DocumentSignature {
         .forEach(member -> withoutMac.add(member.getKey(), member.getValue()));
     signed.add(MEMBER, withoutMac);
     try {
-      Mac hmac = Mac.getInstance(JAVA_ALGORITHM);
-      hmac.init(new SecretKeySpec(key, JAVA_ALGORITHM));
-      hmac.update(
+      ByteBuffer text =
           StandardCharsets.UTF_8
               .newEncoder() // half of a surrogate pair is an error, not a question mark
-              .encode(CharBuffer.wrap(CanonicalJson.canonical(signed))));
-      return hmac.doFinal();
+              .encode(CharBuffer.wrap(CanonicalJson.canonical(signed)));
+      return Sha256.hmac(key, KeyCache.copyOf(text));
     } catch (CharacterCodingException e) {
       throw changed("it has text that is not Unicode");
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("This JVM has no " + JAVA_ALGORITHM, e);
     }
   }
 
@@ -224,12 +218,6 @@ public final class DocumentSignature {
     }
 
     throw changed("its signature is damaged: no " + name);
-  }
-
-  private static byte[] bytes(ByteBuffer buffer) {
-    byte[] copy = new byte[buffer.remaining()];
-    buffer.duplicate().get(copy);
-    return copy;
   }
 
   private static TamperedException changed(String why) {

@@ -3,11 +3,12 @@ package io.icebergcrypto.metadata;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.Keks;
+import io.icebergcrypto.format.Sha256;
 import io.icebergcrypto.kms.call.CallContext;
+import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.UnwrapsAgain;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.Arrays;
@@ -17,8 +18,6 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -42,7 +41,6 @@ public final class Kek {
   private static final String CHECK_VALUE_V1 = "v1.";
   private static final byte[] LABEL =
       "io.icebergcrypto key check value v1".getBytes(StandardCharsets.US_ASCII);
-  private static final String HMAC = "HmacSHA256";
 
   private Kek() {}
 
@@ -120,19 +118,18 @@ public final class Kek {
    * @param bits how many: 256 at the most
    */
   public static byte[] derived(ByteBuffer kek, byte[] label, String context, int bits) {
-    byte[] bytes = new byte[kek.remaining()];
-    kek.duplicate().get(bytes);
+    byte[] bytes = KeyCache.copyOf(kek);
+    byte[] block = {0, 0, 0, 1}; // its number
     try {
-      Mac hmac = Mac.getInstance(HMAC);
-      hmac.init(new SecretKeySpec(bytes, HMAC));
-      hmac.update(new byte[] {0, 0, 0, 1}); // the block's number
-      hmac.update(label);
-      hmac.update((byte) 0);
-      hmac.update(context.getBytes(StandardCharsets.UTF_8));
-      hmac.update(ByteBuffer.allocate(Integer.BYTES).putInt(bits).flip());
-      return Arrays.copyOf(hmac.doFinal(), bits / Byte.SIZE);
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("This JVM has no " + HMAC, e);
+      byte[] hmac =
+          Sha256.hmac(
+              bytes,
+              block,
+              label,
+              new byte[1],
+              context.getBytes(StandardCharsets.UTF_8),
+              ByteBuffer.allocate(Integer.BYTES).putInt(bits).array());
+      return Arrays.copyOf(hmac, bits / Byte.SIZE);
     } finally {
       Arrays.fill(bytes, (byte) 0);
     }

@@ -12,11 +12,10 @@ import com.google.crypto.tink.subtle.AesSiv;
 import com.google.crypto.tink.subtle.Hkdf;
 import com.google.crypto.tink.util.SecretBytes;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.format.Sha256;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.util.Arrays;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
 
 /**
  * Encrypts values with one version of a value key. Its three keys are derived from the value key
@@ -34,11 +33,10 @@ final class ValueCipher {
   private static final int SALT_LENGTH = 12; // with GCM's IV of 12 bytes a nonce of 24
   private static final int KEY_LENGTH = 32; // of AES-256 and of the HMAC
   private static final int SIV_KEY_LENGTH = 64; // AES-256 twice
-  private static final String HMAC = "HmacSHA256";
 
   private final Aead randomized;
   private final DeterministicAead deterministic;
-  private final SecretKeySpec hmacKey;
+  private final byte[] hmacKey;
 
   /**
    * Derives the keys.
@@ -67,7 +65,7 @@ final class ValueCipher {
                   .setKeyBytes(secret(derive(valueKey, "deterministic", name, SIV_KEY_LENGTH)))
                   .setIdRequirement(id | DETERMINISTIC)
                   .build());
-      this.hmacKey = new SecretKeySpec(derive(valueKey, "hash", name, KEY_LENGTH), HMAC);
+      this.hmacKey = derive(valueKey, "hash", name, KEY_LENGTH);
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException(e); // every JRE has these algorithms
     }
@@ -115,12 +113,6 @@ final class ValueCipher {
 
   /** HMAC-SHA256 of a value. */
   byte[] hash(byte[] value) {
-    try {
-      Mac mac = Mac.getInstance(HMAC);
-      mac.init(hmacKey);
-      return mac.doFinal(value);
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException(e);
-    }
+    return Sha256.hmac(hmacKey, value);
   }
 }

@@ -23,6 +23,7 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
 import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
+import org.apache.iceberg.util.ByteBuffers;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Mode;
@@ -185,7 +186,7 @@ public class StreamsBenchmark {
 
   private long decrypt(long first, long last) throws GeneralSecurityException, IOException {
     Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
-    SecretKeySpec secret = new SecretKeySpec(BlockAad.bytes(key.encryptionKey()), "AES");
+    SecretKeySpec secret = new SecretKeySpec(ByteBuffers.toByteArray(key.encryptionKey()), "AES");
     long sum = 0;
     try (SeekableInputStream in = stored.newStream()) {
       for (long index = first; index <= last; index++) {
@@ -210,7 +211,7 @@ public class StreamsBenchmark {
 
   private long encrypt() throws GeneralSecurityException, IOException {
     Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
-    SecretKeySpec secret = new SecretKeySpec(BlockAad.bytes(key.encryptionKey()), "AES");
+    SecretKeySpec secret = new SecretKeySpec(ByteBuffers.toByteArray(key.encryptionKey()), "AES");
     byte[] nonce = new byte[NONCE];
     try (PositionOutputStream out = output.plainOutputFile().create()) {
       for (long index = 0; index <= (length - 1) / BLOCK; index++) {

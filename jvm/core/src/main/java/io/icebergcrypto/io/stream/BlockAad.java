@@ -2,6 +2,7 @@ package io.icebergcrypto.io.stream;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.apache.iceberg.util.ByteBuffers;
 
 /**
  * The additional authenticated data of a stream's blocks: the file's AAD prefix, and the block's
@@ -16,7 +17,7 @@ final class BlockAad {
    * @param prefix may be null: none
    */
   BlockAad(ByteBuffer prefix) {
-    this.prefix = bytes(prefix);
+    this.prefix = prefix == null ? new byte[0] : ByteBuffers.toByteArray(prefix);
   }
 
   /** That of a block; the first one is 0. */
@@ -26,15 +27,5 @@ final class BlockAad {
         .put(prefix)
         .putInt(Math.toIntExact(block))
         .array();
-  }
-
-  /** A copy of a buffer's bytes. */
-  static byte[] bytes(ByteBuffer buffer) {
-    byte[] bytes = new byte[buffer == null ? 0 : buffer.remaining()];
-    if (buffer != null) {
-      buffer.duplicate().get(bytes);
-    }
-
-    return bytes;
   }
 }

@@ -13,6 +13,7 @@ import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.io.IOUtil;
 import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
+import org.apache.iceberg.util.ByteBuffers;
 
 /**
  * The plaintext of an AES GCM stream. Only the blocks with the bytes that are asked for are read,
@@ -79,7 +80,7 @@ public final class DecryptingStream extends SeekableInputStream implements Range
     this.stored = stored;
     this.layout = layout;
     this.aad = new BlockAad(keyMetadata.aadPrefix());
-    this.decryptor = new Ciphers.AesGcmDecryptor(BlockAad.bytes(keyMetadata.encryptionKey()));
+    this.decryptor = new Ciphers.AesGcmDecryptor(ByteBuffers.toByteArray(keyMetadata.encryptionKey()));
   }
 
   @Override

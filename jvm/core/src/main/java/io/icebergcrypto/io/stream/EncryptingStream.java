@@ -10,6 +10,7 @@ import java.util.Objects;
 import org.apache.iceberg.encryption.Ciphers;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.io.PositionOutputStream;
+import org.apache.iceberg.util.ByteBuffers;
 
 /**
  * Encrypts what is written to it as an AES GCM stream, with a random nonce for each block. Its
@@ -47,7 +48,7 @@ public final class EncryptingStream extends PositionOutputStream {
   public EncryptingStream(PositionOutputStream stored, NativeEncryptionKeyMetadata keyMetadata) {
     this.stored = stored;
     this.aad = new BlockAad(keyMetadata.aadPrefix());
-    this.encryptor = new Ciphers.AesGcmEncryptor(BlockAad.bytes(keyMetadata.encryptionKey()));
+    this.encryptor = new Ciphers.AesGcmEncryptor(ByteBuffers.toByteArray(keyMetadata.encryptionKey()));
   }
 
   @Override

@@ -25,6 +25,7 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
 import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
+import org.apache.iceberg.util.ByteBuffers;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -88,8 +89,8 @@ class StreamsTest {
     AesGcmInputFile read =
         new AesGcmInputFile(
             stored(),
-            BlockAad.bytes(key.encryptionKey()),
-            BlockAad.bytes(key.aadPrefix()),
+            ByteBuffers.toByteArray(key.encryptionKey()),
+            ByteBuffers.toByteArray(key.aadPrefix()),
             stored().getLength());
     try (SeekableInputStream in = read.newStream()) {
       assertThat(in.readAllBytes()).isEqualTo(plain);
