@@ -10,11 +10,7 @@ import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
-import org.apache.iceberg.DataFile;
-import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.HasTableOperations;
-import org.apache.iceberg.ManifestFile;
-import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.exceptions.RuntimeIOException;
@@ -153,26 +149,6 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
   @Override
   public InputFile newInputFile(String path, long length) {
     return storage.newInputFile(path, length);
-  }
-
-  @Override
-  public InputFile newInputFile(DataFile file) {
-    return storage.newInputFile(file);
-  }
-
-  @Override
-  public InputFile newInputFile(DeleteFile file) {
-    return storage.newInputFile(file);
-  }
-
-  @Override
-  public InputFile newInputFile(ManifestFile manifest) {
-    return storage.newInputFile(manifest);
-  }
-
-  @Override
-  public InputFile newInputFile(ManifestListFile manifestList) {
-    return storage.newInputFile(manifestList);
   }
 
   @Override
