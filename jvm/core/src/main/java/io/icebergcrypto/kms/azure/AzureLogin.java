@@ -22,7 +22,6 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.kms.call.Causes;
-import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.HeaderValues;
 import io.icebergcrypto.kms.http.HeldToken;
@@ -143,23 +142,10 @@ final class AzureLogin {
         });
   }
 
-  /**
-   * One login at a time; a thread that waits for another's can be interrupted when its own time is
-   * over.
-   */
+  /** One login at a time. */
   private String alone(String keyId, Supplier<String> work) {
-    try {
-      turn.lockInterruptibly();
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw TimeLimit.interrupted(subject(keyId) + ": waiting for a login", e);
-    }
-
-    try {
-      return work.get();
-    } finally {
-      turn.unlock();
-    }
+    String problem = subject(keyId) + ": another thread's login did not finish";
+    return config.timeLimit().alone(turn, problem, work);
   }
 
   private String ask(String keyId) {

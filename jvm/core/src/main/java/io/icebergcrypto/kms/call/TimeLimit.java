@@ -9,6 +9,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 
 /**
  * How long one call of a KMS, or one login, may take.
@@ -51,6 +53,29 @@ public record TimeLimit(long ms) implements Serializable {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw interrupted(problem, e);
+    }
+  }
+
+  /**
+   * Works while no other thread does.
+   *
+   * @param problem what to say when another one takes too long
+   * @throws KmsUnavailableException when it does, or this thread is interrupted
+   */
+  public <T> T alone(ReentrantLock lock, String problem, Supplier<T> work) {
+    try {
+      if (!lock.tryLock(ms, TimeUnit.MILLISECONDS)) {
+        throw exceeded(problem, null);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw interrupted(problem, e);
+    }
+
+    try {
+      return work.get();
+    } finally {
+      lock.unlock();
     }
   }
 

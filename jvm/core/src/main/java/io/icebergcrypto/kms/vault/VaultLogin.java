@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -179,29 +180,9 @@ final class VaultLogin {
     held.set(null);
   }
 
-  private interface Step {
-    String token();
-  }
-
   /** One caller at a time; the others wait no longer than a call may take, as Vault may be down. */
-  private String locked(Step step) {
-    try {
-      if (!lock.tryLock(config.timeLimit().ms(), TimeUnit.MILLISECONDS)) {
-        throw new KmsUnavailableException(
-            config + ": another thread's login took longer than " + config.timeLimit().ms() + " ms",
-            "Check the network and Vault's load.");
-      }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new KmsUnavailableException(
-          config + ": interrupted while another thread logged in", "The query was cancelled.", e);
-    }
-
-    try {
-      return step.token();
-    } finally {
-      lock.unlock();
-    }
+  private String locked(Supplier<String> step) {
+    return config.timeLimit().alone(lock, config + ": another thread's login did not finish", step);
   }
 
   /** Takes up a token that the user gave: how long does it live, and can it be renewed? */
