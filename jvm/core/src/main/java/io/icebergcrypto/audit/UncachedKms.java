@@ -74,14 +74,9 @@ public final class UncachedKms implements KeyManagementClient, AuthenticatedWrap
     return ask(kms.get(), client -> client.wrapKey(key, wrappingKeyId));
   }
 
-  /** Has a master key wrap a random key. */
-  public void tryWrap(String masterKeyId) {
-    ask(
-        kms.get(),
-        client -> {
-          client.tryWrap(masterKeyId);
-          return null;
-        });
+  /** Has a master key wrap a random key, which it returns. */
+  public ByteBuffer tryWrap(String masterKeyId) {
+    return ask(kms.get(), client -> client.tryWrap(masterKeyId));
   }
 
   @Override

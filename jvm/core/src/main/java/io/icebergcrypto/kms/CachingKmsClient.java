@@ -51,10 +51,6 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
 
   private transient volatile ClientState local;
 
-  CachingKmsClient(KeyManagementClient client, long ttlMs, Resilience.Limits limits) {
-    this(client, ttlMs, limits, false, null);
-  }
-
   /**
    * Puts the decorator in front of a client.
    *
@@ -128,12 +124,19 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
    * @throws IcebergCryptoException the KMS's own typed error when it cannot
    */
   public void check(String wrappingKeyId) {
-    CallContext.boundTo(
-        CallContext.NO_TABLE,
-        () -> {
-          tryKey(wrappingKeyId);
-          return null;
-        });
+    byte[] probe = new byte[16];
+    new SecureRandom().nextBytes(probe);
+    boolean comesBack =
+        CallContext.boundTo(
+            CallContext.NO_TABLE,
+            () -> {
+              ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);
+              return UnwrapsAgain.comesBack(
+                  ByteBuffer.wrap(probe), () -> callUnwrap(wrapped, wrappingKeyId));
+            });
+    if (!comesBack) {
+      throw UnwrapsAgain.otherBytes(this, wrappingKeyId);
+    }
   }
 
   /**
@@ -148,12 +151,13 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
   /**
    * Proves that a master key wraps, past the cache, by one call with a random key that is not kept.
    *
+   * @return the key that was wrapped
    * @throws IcebergCryptoException the KMS's own typed error when it does not
    */
-  public void tryWrap(String wrappingKeyId) {
+  public ByteBuffer tryWrap(String wrappingKeyId) {
     byte[] probe = new byte[16];
     new SecureRandom().nextBytes(probe);
-    callWrap(ByteBuffer.wrap(probe), wrappingKeyId);
+    return callWrap(ByteBuffer.wrap(probe), wrappingKeyId);
   }
 
   /**
@@ -163,21 +167,9 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
    * @throws IcebergCryptoException the KMS's own typed error when it does not wrap
    */
   public OptionalInt wrappingVersion(String wrappingKeyId) {
-    byte[] probe = new byte[16];
-    new SecureRandom().nextBytes(probe);
     ByteBuffer wrapped =
-        CallContext.boundTo(
-            CallContext.NO_TABLE, () -> callWrap(ByteBuffer.wrap(probe), wrappingKeyId));
+        CallContext.boundTo(CallContext.NO_TABLE, () -> tryWrap(wrappingKeyId));
     return WrappedKey.versionOf(wrapped, wrappingKeyId);
-  }
-
-  private void tryKey(String wrappingKeyId) {
-    byte[] probe = new byte[16];
-    new SecureRandom().nextBytes(probe);
-    ByteBuffer wrapped = callWrap(ByteBuffer.wrap(probe.clone()), wrappingKeyId);
-    if (!UnwrapsAgain.comesBack(ByteBuffer.wrap(probe), () -> callUnwrap(wrapped, wrappingKeyId))) {
-      throw UnwrapsAgain.otherBytes(this, wrappingKeyId);
-    }
   }
 
   /** The counters of this JVM. */

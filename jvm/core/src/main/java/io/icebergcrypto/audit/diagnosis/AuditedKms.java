@@ -79,12 +79,7 @@ final class AuditedKms implements UnwrapsAgain, AuthenticatedWrapping {
 
   /** Has a master key wrap a random key. */
   void tryWrap(String masterKeyId) {
-    ask(
-        masterKeyId,
-        () -> {
-          kms.tryWrap(masterKeyId);
-          return null;
-        });
+    ask(masterKeyId, () -> kms.tryWrap(masterKeyId));
   }
 
   private <T> T ask(String masterKeyId, Supplier<T> call) {
