@@ -34,6 +34,11 @@ public final class Causes {
         .findFirst();
   }
 
+  /** The innermost cause; the error itself if it has none. */
+  public static Throwable root(Throwable error) {
+    return of(error).reduce(error, (outer, inner) -> inner);
+  }
+
   /** The innermost message; without any, the name of the error's class. */
   public static String innermostMessage(Throwable error) {
     return of(error)

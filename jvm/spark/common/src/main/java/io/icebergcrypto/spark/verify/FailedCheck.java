@@ -6,6 +6,8 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileProblem;
+import io.icebergcrypto.kms.call.Causes;
+import java.util.Optional;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskKilledException;
@@ -102,15 +104,14 @@ final class FailedCheck {
 
   /** Why, in one line and without the hint, which is for another situation. */
   static String reason(Throwable failure) {
-    Throwable root = failure;
-    while (root.getCause() != null && !(root instanceof IcebergCryptoException)) {
-      root = root.getCause();
+    Optional<IcebergCryptoException> typed = Causes.typed(failure);
+    if (typed.isPresent()) {
+      return typed.get().problem();
     }
 
+    Throwable root = Causes.root(failure);
     if (root instanceof TaskKilledException killed) {
       throw killed;
-    } else if (root instanceof IcebergCryptoException known) {
-      return known.problem();
     }
 
     return root instanceof NotFoundException ? FileProblem.MISSING.words() : root.toString();
@@ -124,18 +125,15 @@ final class FailedCheck {
    */
   static IcebergCryptoException error(String table, String what, Throwable failure) {
     CancelledException.rethrow(failure);
-    Throwable root = failure;
-    while (root.getCause() != null && !(root instanceof IcebergCryptoException)) {
-      root = root.getCause();
-    }
-
-    return root instanceof IcebergCryptoException known
-        ? known
-        : new IcebergCryptoException(
-                String.format("its %s could not be checked: %s", what, root),
-                "The check failed, which says nothing about the table. Fix what failed, and"
-                    + " check again.",
-                failure)
-            .inTable(table);
+    return Causes.typed(failure)
+        .orElseGet(
+            () ->
+                new IcebergCryptoException(
+                        String.format(
+                            "its %s could not be checked: %s", what, Causes.root(failure)),
+                        "The check failed, which says nothing about the table. Fix what failed, and"
+                            + " check again.",
+                        failure)
+                    .inTable(table));
   }
 }

@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify.scan;
 
+import io.icebergcrypto.kms.call.Causes;
 import java.io.Serializable;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -194,7 +195,7 @@ public final class Folders implements AutoCloseable {
           }
         } catch (RuntimeException e) {
           this.open = Collections.emptyIterator();
-          this.next = entry(folder, 0, false, "it cannot be listed: " + reason(e));
+          this.next = entry(folder, 0, false, "it cannot be listed: " + Causes.root(e));
         }
       }
 
@@ -219,15 +220,6 @@ public final class Folders implements AutoCloseable {
       this.listed++;
       this.open = storage.list(folder);
       return null;
-    }
-
-    private static String reason(Throwable failure) {
-      Throwable root = failure;
-      while (root.getCause() != null) {
-        root = root.getCause();
-      }
-
-      return root.toString();
     }
 
     @Override
