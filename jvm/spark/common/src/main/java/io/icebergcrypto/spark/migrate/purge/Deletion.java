@@ -8,6 +8,7 @@ import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import org.apache.iceberg.io.CloseableIterator;
 import org.apache.iceberg.io.FileIO;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
@@ -65,19 +66,12 @@ final class Deletion implements AutoCloseable {
       ProvenDeletion deletion, Progress.Counter counter, Iterator<Row> rows) {
     Map<String, String> left =
         deletion.delete(
-            new Iterator<>() {
-              @Override
-              public boolean hasNext() {
-                return rows.hasNext();
-              }
-
-              @Override
-              public String next() {
-                Row row = rows.next();
-                counter.add(row.getLong(1));
-                return row.getString(0);
-              }
-            });
+            CloseableIterator.transform(
+                CloseableIterator.withClose(rows),
+                row -> {
+                  counter.add(row.getLong(1));
+                  return row.getString(0);
+                }));
     return left.entrySet().stream()
         .map(file -> RowFactory.create(file.getKey(), file.getValue()))
         .iterator();

@@ -13,7 +13,6 @@ import java.util.Collections;
 import java.util.Iterator;
 import java.util.Locale;
 import java.util.Map;
-import java.util.NoSuchElementException;
 import java.util.Objects;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -23,8 +22,8 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.iceberg.hadoop.HadoopConfigurable;
 import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.io.CloseableIterator;
 import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.ResolvingFileIO;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 
@@ -71,13 +70,9 @@ public record Storage(FileIO io) implements Serializable {
       return listByHadoop(folder);
     }
 
-    Iterator<FileInfo> files = Listing.below(prefixes, folder).iterator();
-    return new Mapped<>(
-        files::hasNext,
-        () -> {
-          FileInfo file = files.next();
-          return new Entry(file.location(), file.size(), false);
-        });
+    return CloseableIterator.transform(
+        CloseableIterator.withClose(Listing.below(prefixes, folder).iterator()),
+        file -> new Entry(file.location(), file.size(), false));
   }
 
   private Iterator<Entry> listByHadoop(String folder) {
@@ -91,20 +86,12 @@ public record Storage(FileIO io) implements Serializable {
       Path path = new Path(folder);
       Configuration conf = configurable.getConf();
       RemoteIterator<FileStatus> found = path.getFileSystem(conf).listStatusIterator(path);
-      return new Mapped<>(found::hasNext, () -> entry(folder, found.next()));
+      return new HadoopListing(folder, found);
     } catch (FileNotFoundException e) {
       return Collections.emptyIterator();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
-  }
-
-  /** Its path begins as that of the folder was given, which may be a relative one. */
-  private static Entry entry(String folder, FileStatus status) {
-    return new Entry(
-        folder.replaceFirst("/*$", "/") + status.getPath().getName(),
-        status.isDirectory() ? 0 : status.getLen(),
-        status.isDirectory());
   }
 
   private boolean isHadoop(String folder) {
@@ -137,28 +124,26 @@ public record Storage(FileIO io) implements Serializable {
         + Objects.requireNonNullElse(parts.group(2), "");
   }
 
-  private interface Source<T> {
-    T get() throws IOException;
-  }
-
-  private record Mapped<T>(Source<Boolean> more, Source<T> source) implements Iterator<T> {
+  /** Paths begin as that of the folder was given, which may be a relative one. */
+  private record HadoopListing(String folder, RemoteIterator<FileStatus> found)
+      implements Iterator<Entry> {
     @Override
     public boolean hasNext() {
-      return read(more);
+      try {
+        return found.hasNext();
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
     }
 
     @Override
-    public T next() {
-      if (!hasNext()) {
-        throw new NoSuchElementException();
-      }
-
-      return read(source);
-    }
-
-    private static <V> V read(Source<V> from) {
+    public Entry next() {
       try {
-        return from.get();
+        FileStatus status = found.next();
+        return new Entry(
+            folder.replaceFirst("/*$", "/") + status.getPath().getName(),
+            status.isDirectory() ? 0 : status.getLen(),
+            status.isDirectory());
       } catch (IOException e) {
         throw new UncheckedIOException(e);
       }
