@@ -26,8 +26,6 @@ import java.util.stream.Stream;
  * @param secrets what was sent and must not be shown, should the answer repeat it
  */
 record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String... secrets) {
-  private static final int LONGEST = 300;
-
   private static final Pattern UNUSABLE =
       Pattern.compile("(?i)disabled key|expired key|not yet valid");
 
@@ -147,12 +145,8 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
 
   /** Azure's message on one line; left out where it repeats what must not be shown. */
   private String said(int http, String code, String message) {
-    String shown = message.replaceAll("\\s+", " ").strip();
-    if (Stream.of(secrets).anyMatch(message::contains)) {
-      shown = "";
-    } else if (shown.length() > LONGEST) {
-      shown = shown.substring(0, LONGEST) + "...";
-    }
+    boolean repeats = Stream.of(secrets).anyMatch(message::contains);
+    String shown = repeats ? "" : JsonHttp.shortened(message.replaceAll("\\s+", " ").strip());
 
     return String.format("HTTP %d %s %s", http, code, shown).strip();
   }

@@ -25,6 +25,7 @@ import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.kms.http.HeaderValues;
 import io.icebergcrypto.kms.http.HeldToken;
+import io.icebergcrypto.kms.http.JsonHttp;
 import io.icebergcrypto.kms.http.Proxies;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -322,8 +323,8 @@ final class AzureLogin {
   /** Entra's own error line, or the first line of any other text. */
   private static String entraError(String text) {
     Matcher known = ENTRA_ERROR.matcher(text);
-    String line = known.find() ? known.group() : text.lines().findFirst().orElse("");
-    return line.length() > 300 ? line.substring(0, 300) + "..." : line;
+    return JsonHttp.shortened(
+        known.find() ? known.group() : text.lines().findFirst().orElse(""));
   }
 
   private String subject(String keyId) {

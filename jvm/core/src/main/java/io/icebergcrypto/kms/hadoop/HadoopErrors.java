@@ -16,8 +16,6 @@ import java.util.regex.Pattern;
  * so its messages decide.
  */
 final class HadoopErrors {
-  private static final int LONGEST_MESSAGE = 300;
-
   private static final Pattern NO_KEY =
       Pattern.compile("No KeyVersion exists|'\\S+' not found|does not exist");
 
@@ -93,7 +91,6 @@ final class HadoopErrors {
   }
 
   private static String oneLine(String text) {
-    String line = text.replaceAll("[^\\x21-\\x7e]+", " ").strip();
-    return line.length() <= LONGEST_MESSAGE ? line : line.substring(0, LONGEST_MESSAGE) + "...";
+    return JsonHttp.shortened(text.replaceAll("[^\\x21-\\x7e]+", " ").strip());
   }
 }

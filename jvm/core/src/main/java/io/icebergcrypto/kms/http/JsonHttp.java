@@ -58,6 +58,7 @@ import javax.net.ssl.TrustManagerFactory;
 public final class JsonHttp {
   private static final long MOST_IDLE_NANOS = 30_000_000_000L;
   private static final int PROXY_LOGIN = 407;
+  private static final int LONGEST_TEXT = 300;
   private static final ExecutorService THREADS =
       Executors.newCachedThreadPool(new DaemonThreads("iceberg-crypto-kms-http"));
 
@@ -249,6 +250,11 @@ public final class JsonHttp {
   /** A member that is text, a number or a truth value, as text; empty when it is not. */
   public static String text(JsonObject parent, String name) {
     return parent.get(name) instanceof JsonPrimitive found ? found.getAsString() : "";
+  }
+
+  /** Text of an answer as errors show it: cut off where it is long. */
+  public static String shortened(String text) {
+    return text.length() > LONGEST_TEXT ? text.substring(0, LONGEST_TEXT) + "..." : text;
   }
 
   /**

@@ -23,8 +23,6 @@ import org.slf4j.LoggerFactory;
 
 /** Vault's HTTP API: paths, headers, the one redirect of a standby, and Vault's own messages. */
 final class VaultHttp {
-  private static final int LONGEST_MESSAGE = 300;
-
   private static final Logger LOG = LoggerFactory.getLogger(VaultHttp.class);
 
   private final VaultConfig config;
@@ -81,10 +79,8 @@ final class VaultHttp {
       }
     }
 
-    String message = String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip();
-    return message.length() <= LONGEST_MESSAGE
-        ? message
-        : message.substring(0, LONGEST_MESSAGE) + "...";
+    return JsonHttp.shortened(
+        String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip());
   }
 
   /** {@link #message} in brackets after the status, for the end of a sentence. */
