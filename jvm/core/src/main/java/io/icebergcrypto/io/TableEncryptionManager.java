@@ -315,8 +315,8 @@ public class TableEncryptionManager extends KeyRegisteringManager {
             ? super.encrypt(output)
             : with(length, List.of()).encrypt(output);
     FileMetrics.encrypted();
-    return written.kept(
-        new EncryptedOutput(file, () -> EncryptionProperties.checkPages(tableName, pageVersions)));
+    return new EncryptedOutput(
+        file, () -> EncryptionProperties.checkPages(tableName, pageVersions), written.keeping(file));
   }
 
   /**

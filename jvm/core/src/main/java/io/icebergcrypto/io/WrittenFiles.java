@@ -9,6 +9,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.UnaryOperator;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestListFile;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
@@ -18,6 +19,7 @@ import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.PositionOutputStream;
 
 /**
  * What a manager has encrypted of manifests and manifest lists, until the check of a commit has
@@ -50,12 +52,15 @@ public final class WrittenFiles {
   }
 
   /** Keeps what is written to a file if it is a manifest or a manifest list, by its name. */
-  NativeEncryptionOutputFile kept(NativeEncryptionOutputFile file) {
-    String location = file.encryptingOutputFile().location();
+  UnaryOperator<PositionOutputStream> keeping(NativeEncryptionOutputFile file) {
+    String location = file.plainOutputFile().location();
     return isOfMetadata(location.substring(location.lastIndexOf('/') + 1))
-        ? new KeptOutputFile(
-            file, MOST_BYTES, content -> add(location, new Written(file.keyMetadata(), content)))
-        : file;
+        ? stream ->
+            new KeptStream(
+                stream,
+                MOST_BYTES,
+                content -> add(location, new Written(file.keyMetadata(), content)))
+        : UnaryOperator.identity();
   }
 
   /** The names that Iceberg's commits give them. */

@@ -162,7 +162,7 @@ public class StreamsBenchmark {
     }
 
     OutputFile file =
-        (streams.equals("ours") ? new EncryptedOutput(output, () -> {}) : output)
+        (streams.equals("ours") ? new EncryptedOutput(output, () -> {}, stream -> stream) : output)
             .encryptingOutputFile();
     try (PositionOutputStream out = file.create()) {
       for (int done = 0; done < length; done += buffer.length) {

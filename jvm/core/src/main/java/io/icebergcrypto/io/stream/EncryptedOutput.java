@@ -1,5 +1,6 @@
 package io.icebergcrypto.io.stream;
 
+import java.util.function.UnaryOperator;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.io.InputFile;
@@ -12,8 +13,12 @@ import org.apache.iceberg.io.PositionOutputStream;
  *
  * @param file Iceberg's
  * @param beforeParquet throws an error where Parquet must not write it
+ * @param around gives a stream for what is written, in front of the one that encrypts it
  */
-public record EncryptedOutput(NativeEncryptionOutputFile file, Runnable beforeParquet)
+public record EncryptedOutput(
+    NativeEncryptionOutputFile file,
+    Runnable beforeParquet,
+    UnaryOperator<PositionOutputStream> around)
     implements NativeEncryptionOutputFile {
   @Override
   public NativeEncryptionKeyMetadata keyMetadata() {
@@ -31,12 +36,12 @@ public record EncryptedOutput(NativeEncryptionOutputFile file, Runnable beforePa
     return new OutputFile() {
       @Override
       public PositionOutputStream create() {
-        return new EncryptingStream(file.plainOutputFile().create(), keyMetadata());
+        return encrypting(file.plainOutputFile().create());
       }
 
       @Override
       public PositionOutputStream createOrOverwrite() {
-        return new EncryptingStream(file.plainOutputFile().createOrOverwrite(), keyMetadata());
+        return encrypting(file.plainOutputFile().createOrOverwrite());
       }
 
       @Override
@@ -49,5 +54,9 @@ public record EncryptedOutput(NativeEncryptionOutputFile file, Runnable beforePa
         return file.encryptingOutputFile().toInputFile();
       }
     };
+  }
+
+  private PositionOutputStream encrypting(PositionOutputStream stored) {
+    return around.apply(new EncryptingStream(stored, keyMetadata()));
   }
 }
