@@ -1,11 +1,9 @@
 package io.icebergcrypto.cleanup;
 
 import dev.failsafe.Failsafe;
-import dev.failsafe.RetryPolicy;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
-import java.time.Duration;
 import java.util.function.BooleanSupplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
@@ -18,14 +16,6 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
  * another table in there.
  */
 final class LostKeyPurge {
-  private static final RetryPolicy<Object> RETRY =
-      RetryPolicy.builder()
-          .handle(RuntimeException.class)
-          .withMaxAttempts(4)
-          .withBackoff(Duration.ofMillis(200), Duration.ofSeconds(5))
-          .withJitter(0.25)
-          .build();
-
   private final String tableName;
   private final TableMetadata metadata;
   private final FileIO io;
@@ -108,7 +98,7 @@ final class LostKeyPurge {
 
   private static void delete(TableFolder folder) {
     try {
-      Failsafe.with(RETRY).run(folder::delete);
+      Failsafe.with(ProvenDeletion.RETRY).run(folder::delete);
     } catch (RuntimeException e) {
       throw remains(folder, e.getMessage(), e);
     }

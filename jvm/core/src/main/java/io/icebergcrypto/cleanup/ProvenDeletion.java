@@ -27,9 +27,11 @@ public final class ProvenDeletion {
   private static final String SAYS_NOTHING =
       "the storage silently deletes nothing (s3.delete-enabled=false, for example)";
 
-  private static final RetryPolicy<Object> RETRY =
+  /** Of what throws, or returns which files are left. */
+  static final RetryPolicy<Object> RETRY =
       RetryPolicy.builder()
-          .handleResultIf(left -> !((Map<?, ?>) left).isEmpty())
+          .handle(RuntimeException.class)
+          .handleResultIf(left -> left instanceof Map<?, ?> files && !files.isEmpty())
           .withMaxAttempts(4)
           .withBackoff(Duration.ofMillis(200), Duration.ofSeconds(5))
           .withJitter(0.25)
