@@ -2,7 +2,6 @@ package io.icebergcrypto.io.checked;
 
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Ags1Layout;
-import io.icebergcrypto.io.stream.DecryptingStream;
 import io.icebergcrypto.io.stream.FileMetrics;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -107,10 +106,7 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
 
   private SeekableInputStream decrypted(Ags1Layout layout) {
     InputFile whole = new LengthCheckedInputFile(stored, file(), false);
-    return new AuthenticatedStream(
-        new DecryptingStream(whole.newStream(), layout, keyMetadata()),
-        file(),
-        layout.plaintextLength());
+    return new AuthenticatedStream(whole.newStream(), layout, keyMetadata(), file());
   }
 
   private void checkEnd(long length) {

@@ -1,10 +1,11 @@
 package io.icebergcrypto.io.checked;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.format.Ags1Layout;
 import io.icebergcrypto.io.stream.DecryptingStream;
 import java.io.EOFException;
 import java.io.IOException;
-import org.apache.iceberg.io.RangeReadable;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.io.SeekableInputStream;
 
 /**
@@ -12,33 +13,26 @@ import org.apache.iceberg.io.SeekableInputStream;
  * EOFException, which Avro takes for the end of the data. After the first error the stream gives no
  * more bytes.
  */
-final class AuthenticatedStream extends SeekableInputStream implements RangeReadable {
-  private final DecryptingStream plain;
+final class AuthenticatedStream extends DecryptingStream {
   private final ExpectedFile file;
   private final long plainLength;
   private IcebergCryptoException failed;
 
-  AuthenticatedStream(DecryptingStream plain, ExpectedFile file, long plainLength) {
-    this.plain = plain;
+  AuthenticatedStream(
+      SeekableInputStream stored,
+      Ags1Layout layout,
+      NativeEncryptionKeyMetadata keyMetadata,
+      ExpectedFile file) {
+    super(stored, layout, keyMetadata);
     this.file = file;
-    this.plainLength = plainLength;
-  }
-
-  @Override
-  public int read() throws IOException {
-    checkFailed();
-    try {
-      return plain.read();
-    } catch (EOFException | RuntimeException e) {
-      throw fail(e);
-    }
+    this.plainLength = layout.plaintextLength();
   }
 
   @Override
   public int read(byte[] bytes, int offset, int count) throws IOException {
     checkFailed();
     try {
-      return plain.read(bytes, offset, count);
+      return super.read(bytes, offset, count);
     } catch (EOFException | RuntimeException e) {
       throw fail(e);
     }
@@ -48,17 +42,7 @@ final class AuthenticatedStream extends SeekableInputStream implements RangeRead
   public void readFully(long from, byte[] bytes, int offset, int count) throws IOException {
     checkFailed();
     try {
-      plain.readFully(from, bytes, offset, count);
-    } catch (EOFException | RuntimeException e) {
-      throw fail(e);
-    }
-  }
-
-  @Override
-  public int readTail(byte[] bytes, int offset, int count) throws IOException {
-    checkFailed();
-    try {
-      return plain.readTail(bytes, offset, count);
+      super.readFully(from, bytes, offset, count);
     } catch (EOFException | RuntimeException e) {
       throw fail(e);
     }
@@ -71,28 +55,13 @@ final class AuthenticatedStream extends SeekableInputStream implements RangeRead
   @Override
   public void seek(long position) throws IOException {
     checkFailed();
-    plain.seek(position <= file.length() ? Math.min(position, plainLength) : position);
+    super.seek(position <= file.length() ? Math.min(position, plainLength) : position);
   }
 
   @Override
-  public long skip(long count) throws IOException {
+  public long skip(long count) {
     checkFailed();
-    return plain.skip(count);
-  }
-
-  @Override
-  public long getPos() throws IOException {
-    return plain.getPos();
-  }
-
-  @Override
-  public int available() throws IOException {
-    return plain.available();
-  }
-
-  @Override
-  public void close() throws IOException {
-    plain.close();
+    return super.skip(count);
   }
 
   private void checkFailed() {

@@ -23,7 +23,7 @@ import org.apache.iceberg.util.ByteBuffers;
  * <p>It takes no more memory than the file's blocks are long. A whole block goes right into the
  * caller's array.
  */
-public final class DecryptingStream extends SeekableInputStream implements RangeReadable {
+public class DecryptingStream extends SeekableInputStream implements RangeReadable {
   private static final int BLOCK = Ags1Layout.ICEBERG_BLOCK_SIZE;
   private static final int STORED_BLOCK = BLOCK + Ags1Layout.BLOCK_OVERHEAD;
 
