@@ -73,7 +73,8 @@ public final class DocumentSignature {
       JsonObject signature = new JsonObject();
       signature.addProperty("algorithm", ALGORITHM);
       signature.addProperty("key_id", keyId);
-      signature.addProperty("wrapped_key", Base64.getEncoder().encodeToString(KeyCache.copyOf(wrapped)));
+      signature.addProperty(
+          "wrapped_key", Base64.getEncoder().encodeToString(KeyCache.copyOf(wrapped)));
       signature.addProperty("signed_at", Instant.now().truncatedTo(ChronoUnit.SECONDS).toString());
       byte[] mac = mac(parse(document), signature, key);
       signature.addProperty("mac", HexFormat.of().formatHex(mac));

@@ -16,8 +16,6 @@ import java.util.Map;
  * @param createdAtMs when the version was made, in milliseconds since the epoch
  */
 public record DroppedValueKey(String name, int id, long createdAtMs) implements Serializable {
-  private static final long serialVersionUID = 1L;
-
   private static final String CREATED_AT_MS = "created-at-ms";
   private static final String DROPPED_AT_MS = "dropped-at-ms";
 

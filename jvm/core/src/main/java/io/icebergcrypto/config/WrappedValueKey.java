@@ -25,8 +25,6 @@ import java.util.Map;
 public record WrappedValueKey(
     String name, int id, String masterKeyId, String wrapped, long createdAtMs, String checkValue)
     implements Serializable {
-  private static final long serialVersionUID = 1L;
-
   /** The length of a value key in bytes. */
   public static final int LENGTH = 32;
 

@@ -316,7 +316,9 @@ public class TableEncryptionManager extends KeyRegisteringManager {
             : with(length, List.of()).encrypt(output);
     FileMetrics.encrypted();
     return new EncryptedOutput(
-        file, () -> EncryptionProperties.checkPages(tableName, pageVersions), written.keeping(file));
+        file,
+        () -> EncryptionProperties.checkPages(tableName, pageVersions),
+        written.keeping(file));
   }
 
   /**

@@ -167,8 +167,7 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
    * @throws IcebergCryptoException the KMS's own typed error when it does not wrap
    */
   public OptionalInt wrappingVersion(String wrappingKeyId) {
-    ByteBuffer wrapped =
-        CallContext.boundTo(CallContext.NO_TABLE, () -> tryWrap(wrappingKeyId));
+    ByteBuffer wrapped = CallContext.boundTo(CallContext.NO_TABLE, () -> tryWrap(wrappingKeyId));
     return WrappedKey.versionOf(wrapped, wrappingKeyId);
   }
 

@@ -80,7 +80,8 @@ public class DecryptingStream extends SeekableInputStream implements RangeReadab
     this.stored = stored;
     this.layout = layout;
     this.aad = new BlockAad(keyMetadata.aadPrefix());
-    this.decryptor = new Ciphers.AesGcmDecryptor(ByteBuffers.toByteArray(keyMetadata.encryptionKey()));
+    this.decryptor =
+        new Ciphers.AesGcmDecryptor(ByteBuffers.toByteArray(keyMetadata.encryptionKey()));
   }
 
   @Override

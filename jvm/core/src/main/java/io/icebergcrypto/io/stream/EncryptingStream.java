@@ -48,7 +48,8 @@ public final class EncryptingStream extends PositionOutputStream {
   public EncryptingStream(PositionOutputStream stored, NativeEncryptionKeyMetadata keyMetadata) {
     this.stored = stored;
     this.aad = new BlockAad(keyMetadata.aadPrefix());
-    this.encryptor = new Ciphers.AesGcmEncryptor(ByteBuffers.toByteArray(keyMetadata.encryptionKey()));
+    this.encryptor =
+        new Ciphers.AesGcmEncryptor(ByteBuffers.toByteArray(keyMetadata.encryptionKey()));
   }
 
   @Override

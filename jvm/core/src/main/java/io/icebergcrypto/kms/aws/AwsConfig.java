@@ -34,8 +34,6 @@ public record AwsConfig(
     TimeLimit timeLimit,
     Map<String, String> properties)
     implements KmsConfig {
-  private static final long serialVersionUID = 1L;
-
   static final String REGION = "encryption.kms.aws.region";
   static final String ENDPOINT = "encryption.kms.aws.endpoint";
   static final String CONTEXT = "encryption.kms.aws.encryption-context.";

@@ -33,8 +33,6 @@ public record AzureConfig(
     TimeLimit timeLimit,
     Map<String, String> credential)
     implements KmsConfig {
-  private static final long serialVersionUID = 1L;
-
   static final String VAULT_URL = "encryption.kms.azure.vault-url";
   static final String ALGORITHM = "encryption.kms.azure.algorithm";
   static final String STORE_KEY_VERSION = "encryption.kms.azure.store-key-version";

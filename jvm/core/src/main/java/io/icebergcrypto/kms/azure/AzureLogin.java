@@ -323,8 +323,7 @@ final class AzureLogin {
   /** Entra's own error line, or the first line of any other text. */
   private static String entraError(String text) {
     Matcher known = ENTRA_ERROR.matcher(text);
-    return JsonHttp.shortened(
-        known.find() ? known.group() : text.lines().findFirst().orElse(""));
+    return JsonHttp.shortened(known.find() ? known.group() : text.lines().findFirst().orElse(""));
   }
 
   private String subject(String keyId) {

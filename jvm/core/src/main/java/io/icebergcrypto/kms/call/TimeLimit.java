@@ -18,8 +18,6 @@ import java.util.function.Supplier;
  * @param ms in milliseconds
  */
 public record TimeLimit(long ms) implements Serializable {
-  private static final long serialVersionUID = 1L;
-
   /** What a catalog's properties say, or ten seconds. */
   public static TimeLimit of(PropertyReader properties) {
     return new TimeLimit(

@@ -19,8 +19,6 @@ import java.util.Map;
  */
 public record GcpConfig(String endpoint, String credentialsFile, Aad aad, TimeLimit timeLimit)
     implements KmsConfig {
-  private static final long serialVersionUID = 1L;
-
   static final String ENDPOINT = "encryption.kms.gcp.endpoint";
   static final String CREDENTIALS_FILE = "encryption.kms.gcp.credentials-file";
   static final String AAD = "encryption.kms.gcp.additional-authenticated-data";

@@ -25,8 +25,6 @@ import java.util.stream.Stream;
  */
 public record HadoopConfig(String uri, String user, String caFile, TimeLimit timeLimit)
     implements KmsConfig {
-  private static final long serialVersionUID = 1L;
-
   static final String URI_PROPERTY = "encryption.kms.hadoop.uri";
   static final String USER = "encryption.kms.hadoop.user";
   static final String CA_FILE = "encryption.kms.hadoop.ca-file";

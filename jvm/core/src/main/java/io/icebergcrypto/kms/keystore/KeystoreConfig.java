@@ -16,8 +16,6 @@ import java.util.Map;
  * @param file the path of the PKCS12 file
  */
 public record KeystoreConfig(String file, SecretSource password) implements KmsConfig {
-  private static final long serialVersionUID = 1L;
-
   /**
    * Reads the catalog's properties.
    *

@@ -15,8 +15,6 @@ import java.util.Map;
  */
 public record Pkcs11Config(Pkcs11Token.Place place, SecretSource pin, TimeLimit timeLimit)
     implements KmsConfig {
-  private static final long serialVersionUID = 1L;
-
   static final String LIBRARY = "encryption.kms.pkcs11.library";
   static final String SLOT = "encryption.kms.pkcs11.slot";
   static final String TOKEN_LABEL = "encryption.kms.pkcs11.token-label";

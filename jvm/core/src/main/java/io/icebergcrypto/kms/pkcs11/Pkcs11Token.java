@@ -33,8 +33,6 @@ final class Pkcs11Token {
    * @param label the token's label; null when the slot is given
    */
   record Place(String library, Long slot, String label) implements Serializable {
-    private static final long serialVersionUID = 1L;
-
     @Override
     public String toString() {
       String which = label == null ? "slot " + slot : "token '" + label + "'";

@@ -33,7 +33,6 @@ import javax.net.ssl.KeyManagerFactory;
  * @param key where the private key is, PEM
  */
 record ClientCertificate(String file, SecretSource key) implements Serializable {
-  private static final long serialVersionUID = 1L;
   private static final char[] NO_PASSWORD = new char[0]; // the store that it is for is in memory
   private static final Pattern PEM =
       Pattern.compile("-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----([^-]*)-----END \\1-----");

@@ -22,8 +22,6 @@ import java.util.Optional;
 record VaultAuth(
     Method method, String mount, String role, SecretSource secret, ClientCertificate certificate)
     implements Serializable {
-  private static final long serialVersionUID = 1L;
-
   static final String ROLE_ID = "encryption.kms.vault.role-id";
   static final String SECRET_ID_ENV = "encryption.kms.vault.secret-id-env";
   static final String SECRET_ID_FILE = "encryption.kms.vault.secret-id-file";

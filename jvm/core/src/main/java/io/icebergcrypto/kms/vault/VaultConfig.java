@@ -43,8 +43,6 @@ public record VaultConfig(
     SecretSource token,
     VaultAuth auth)
     implements KmsConfig {
-  private static final long serialVersionUID = 1L;
-
   static final String ADDRESS = "encryption.kms.vault.address";
   static final String ALLOW_HTTP = "encryption.kms.vault.allow-http";
   static final String NAMESPACE = "encryption.kms.vault.namespace";

@@ -79,8 +79,7 @@ final class VaultHttp {
       }
     }
 
-    return JsonHttp.shortened(
-        String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip());
+    return JsonHttp.shortened(String.join("; ", errors).replaceAll("[^\\x21-\\x7e]+", " ").strip());
   }
 
   /** {@link #message} in brackets after the status, for the end of a sentence. */
