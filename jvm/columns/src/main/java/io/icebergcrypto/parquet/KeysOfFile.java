@@ -13,23 +13,11 @@ import org.apache.parquet.crypto.KeyAccessDeniedException;
 /**
  * The keys of one file, as Parquet's key tools find them; errors name the file, and the columns
  * that the key is for.
+ *
+ * @param columns finds the columns with the master key of key metadata; asked after an error
  */
-final class KeysOfFile implements DecryptionKeyRetriever {
-  private final DecryptionKeyRetriever keys;
-  private final Path file;
-  private final Function<byte[], List<String>> columns;
-
-  /**
-   * Takes the keys.
-   *
-   * @param columns finds the columns with the master key of key metadata; asked after an error
-   */
-  KeysOfFile(DecryptionKeyRetriever keys, Path file, Function<byte[], List<String>> columns) {
-    this.keys = keys;
-    this.file = file;
-    this.columns = columns;
-  }
-
+record KeysOfFile(DecryptionKeyRetriever keys, Path file, Function<byte[], List<String>> columns)
+    implements DecryptionKeyRetriever {
   @Override
   public byte[] getKey(byte[] keyMetaData) {
     try {

@@ -37,25 +37,15 @@ import org.apache.iceberg.shaded.org.apache.parquet.format.Util;
  * Reads from Parquet files how they are protected (Parquet modular encryption, section 5). A
  * plaintext footer tells it without a key; an encrypted one tells the algorithm and its own master
  * key, and the rest with the session's KMS.
+ *
+ * @param hadoop has the KMS's settings below {@link KmsProperties#HADOOP_PREFIX}; without them,
+ *     encrypted footers stay closed
  */
-public final class ProtectionReader {
+public record ProtectionReader(FileIO io, Configuration hadoop) {
   private static final int TAIL = 8;
   private static final int MAX_FOOTER = 256 << 20;
-  private final FileIO io;
-  private final Configuration hadoop;
 
   private record Footer(boolean encrypted, byte[] bytes) {}
-
-  /**
-   * A reader of files.
-   *
-   * @param hadoop has the KMS's settings below {@link KmsProperties#HADOOP_PREFIX}; without them,
-   *     encrypted footers stay closed
-   */
-  public ProtectionReader(FileIO io, Configuration hadoop) {
-    this.io = io;
-    this.hadoop = hadoop;
-  }
 
   /**
    * Reads a file's footer.

@@ -21,13 +21,7 @@ import org.apache.iceberg.exceptions.NoSuchNamespaceException;
  * own. What a CREATE statement says goes before it, the catalog's {@code table-default.} comes
  * after it.
  */
-public final class NamespaceKeys {
-  private final CatalogContext catalog;
-
-  NamespaceKeys(CatalogContext catalog) {
-    this.catalog = catalog;
-  }
-
+public record NamespaceKeys(CatalogContext catalog) {
   /**
    * What a namespace gives to a new table.
    *

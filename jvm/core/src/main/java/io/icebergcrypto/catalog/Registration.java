@@ -22,17 +22,7 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.io.FileIO;
 
 /** A table that is registered by its metadata file, which may be anyone's. */
-final class Registration {
-  private final CatalogContext catalog;
-  private final TableIdentifier identifier;
-  private final String metadataFile;
-
-  Registration(CatalogContext catalog, TableIdentifier identifier, String metadataFile) {
-    this.catalog = catalog;
-    this.identifier = identifier;
-    this.metadataFile = metadataFile;
-  }
-
+record Registration(CatalogContext catalog, TableIdentifier identifier, String metadataFile) {
   /**
    * Registers the table with the catalog behind, after a look at its metadata and at the table that
    * it is to replace.

@@ -14,24 +14,11 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
  * Drops a table whose master key is lost, and deletes its files. Its manifests cannot be read, so
  * nothing tells which files are the table's: all that is in its location goes, after a look for
  * another table in there.
+ *
+ * @param metadata the table's metadata, as the catalog behind has it
+ * @param io the table's storage
  */
-final class LostKeyPurge {
-  private final String tableName;
-  private final TableMetadata metadata;
-  private final FileIO io;
-
-  /**
-   * Says what is to go.
-   *
-   * @param metadata the table's metadata, as the catalog behind has it
-   * @param io the table's storage
-   */
-  LostKeyPurge(String tableName, TableMetadata metadata, FileIO io) {
-    this.tableName = tableName;
-    this.metadata = metadata;
-    this.io = io;
-  }
-
+record LostKeyPurge(String tableName, TableMetadata metadata, FileIO io) {
   /**
    * Looks through the table's location, drops the table, and deletes the location.
    *

@@ -22,25 +22,12 @@ import org.apache.iceberg.util.Tasks;
  * The files that snapshots reach, read with decryption. A file that cannot be read is an error, as
  * a caller that deletes must know them all: an {@link IcebergCryptoException} that names no table
  * yet, and of no subclass when the storage failed.
+ *
+ * @param io the table's FileIO, which decrypts
+ * @param specs the table's partition specs by id
+ * @param executor reads files side by side
  */
-final class ManifestReads {
-  private final FileIO io;
-  private final Map<Integer, PartitionSpec> specs;
-  private final ExecutorService executor;
-
-  /**
-   * Says how to read.
-   *
-   * @param io the table's FileIO, which decrypts
-   * @param specs the table's partition specs by id
-   * @param executor reads files side by side
-   */
-  ManifestReads(FileIO io, Map<Integer, PartitionSpec> specs, ExecutorService executor) {
-    this.io = io;
-    this.specs = specs;
-    this.executor = executor;
-  }
-
+record ManifestReads(FileIO io, Map<Integer, PartitionSpec> specs, ExecutorService executor) {
   /**
    * Gives each snapshot with its manifests, and keeps none.
    *

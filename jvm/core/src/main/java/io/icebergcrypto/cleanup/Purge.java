@@ -36,35 +36,18 @@ import org.apache.iceberg.io.FileIO;
 /**
  * Drops a table and deletes its files. The catalog behind cannot decrypt, so this does it. All
  * manifest lists are read first: without the key nothing is dropped, unless that is asked for.
+ *
+ * @param load loads it with encryption
+ * @param delegate the catalog behind, which drops it
+ * @param name its full name
+ * @param hasKms whether the catalog names a KMS
  */
-public final class Purge {
-  private final Supplier<Table> load;
-  private final Catalog delegate;
-  private final TableIdentifier identifier;
-  private final String name;
-  private final boolean hasKms;
-
-  /**
-   * Says which table is to go.
-   *
-   * @param load loads it with encryption
-   * @param delegate the catalog behind, which drops it
-   * @param name its full name
-   * @param hasKms whether the catalog names a KMS
-   */
-  public Purge(
-      Supplier<Table> load,
-      Catalog delegate,
-      TableIdentifier identifier,
-      String name,
-      boolean hasKms) {
-    this.load = load;
-    this.delegate = delegate;
-    this.identifier = identifier;
-    this.name = name;
-    this.hasKms = hasKms;
-  }
-
+public record Purge(
+    Supplier<Table> load,
+    Catalog delegate,
+    TableIdentifier identifier,
+    String name,
+    boolean hasKms) {
   /**
    * Drops the table and deletes the files that it reaches; a table that is not encrypted as the
    * catalog behind does.

@@ -123,9 +123,10 @@ record MetadataMac(int version, byte[] mac, String kekId) {
   /** Whether this is the MAC of a document at a place, and in the document. */
   boolean matches(byte[] json, MetadataPlace place, SecretKeySpec key) {
     MetadataMac made = of(json, place, key);
+    byte[] hex = HexFormat.of().formatHex(mac).getBytes(StandardCharsets.US_ASCII);
     return made != null
         && MessageDigest.isEqual(mac, made.mac())
-        && Arrays.equals(json, digits(json), digits(json) + DIGITS, hex(), 0, DIGITS);
+        && Arrays.equals(json, digits(json), digits(json) + DIGITS, hex, 0, DIGITS);
   }
 
   /**
@@ -151,10 +152,6 @@ record MetadataMac(int version, byte[] mac, String kekId) {
         .put(value)
         .put(json, to + 1, json.length - to - 1)
         .array();
-  }
-
-  private byte[] hex() {
-    return HexFormat.of().formatHex(mac).getBytes(StandardCharsets.US_ASCII);
   }
 
   /** Where the MAC's digits are in a document; -1 when its first MAC is not of this form. */

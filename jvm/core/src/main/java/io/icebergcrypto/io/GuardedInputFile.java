@@ -16,26 +16,12 @@ import org.apache.iceberg.io.SeekableInputStream;
 /**
  * A file of an encrypted table that is opened without a key. It is read only if its first bytes say
  * that it is not part of the data.
+ *
+ * @param whole the file, of which anything may be read when it is not guarded
+ * @param readable what it may be
  */
-final class GuardedInputFile implements InputFile {
-  private final String tableName;
-  private final StoredInput whole;
-  private final InputFile stored;
-  private final Set<FileMagic> readable;
-
-  /**
-   * Guards a file.
-   *
-   * @param whole the file, of which anything may be read when it is not guarded
-   * @param readable what it may be
-   */
-  GuardedInputFile(String tableName, StoredInput whole, Set<FileMagic> readable) {
-    this.tableName = tableName;
-    this.whole = whole;
-    this.stored = whole.file();
-    this.readable = readable;
-  }
-
+record GuardedInputFile(String tableName, StoredInput whole, Set<FileMagic> readable)
+    implements InputFile {
   /** A file that has a key, taken out of the guard; without one, plaintext files are allowed. */
   static StoredInput stored(EncryptedInputFile file) {
     InputFile input = file.encryptedInputFile();
@@ -46,12 +32,12 @@ final class GuardedInputFile implements InputFile {
 
   /** The file as it is stored, to be decrypted. */
   static InputFile withoutGuard(InputFile file) {
-    return file instanceof GuardedInputFile guarded ? guarded.stored : file;
+    return file instanceof GuardedInputFile guarded ? guarded.whole.file() : file;
   }
 
   @Override
   public long getLength() {
-    return stored.getLength();
+    return whole.file().getLength();
   }
 
   /**
@@ -63,12 +49,12 @@ final class GuardedInputFile implements InputFile {
   @Override
   public SeekableInputStream newStream() {
     if (!whole.guarded()) {
-      return stored.newStream();
+      return whole.file().newStream();
     } else if (readable.isEmpty()) {
       throw plaintext();
     }
 
-    SeekableInputStream in = stored.newStream();
+    SeekableInputStream in = whole.file().newStream();
     try {
       byte[] head = in.readNBytes(FileMagic.HEAD_LENGTH);
       check(FileMagic.of(head));
@@ -81,9 +67,10 @@ final class GuardedInputFile implements InputFile {
       throw e;
     } catch (RuntimeException e) {
       close(in);
-      if (stored.getLength() == 0) { // S3 answers a ranged read of an empty object with an error
+      // S3 answers a ranged read of an empty object with an error
+      if (whole.file().getLength() == 0) {
         check(FileMagic.EMPTY);
-        return stored.newStream();
+        return whole.file().newStream();
       }
 
       throw e;
@@ -125,16 +112,16 @@ final class GuardedInputFile implements InputFile {
 
   @Override
   public String location() {
-    return stored.location();
+    return whole.file().location();
   }
 
   @Override
   public boolean exists() {
-    return stored.exists();
+    return whole.file().exists();
   }
 
   @Override
   public String toString() {
-    return stored.toString();
+    return whole.file().toString();
   }
 }

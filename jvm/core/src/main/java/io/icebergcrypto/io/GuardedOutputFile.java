@@ -15,23 +15,11 @@ import org.apache.iceberg.io.PositionOutputStream;
  * A file of an encrypted table that is written without a key. Its first bytes must say that it is
  * not part of the data: {@link TableEncryptionManager#encrypt} takes data, delete and manifest
  * files out of the guard. The counterpart of {@link GuardedInputFile}.
+ *
+ * @param writable what it may be
  */
-final class GuardedOutputFile implements OutputFile {
-  private final String tableName;
-  private final OutputFile stored;
-  private final Set<FileMagic> writable;
-
-  /**
-   * Guards a file.
-   *
-   * @param writable what it may be
-   */
-  GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> writable) {
-    this.tableName = tableName;
-    this.stored = stored;
-    this.writable = writable;
-  }
-
+record GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> writable)
+    implements OutputFile {
   /** A file that is going to be encrypted, taken out of the guard. */
   static OutputFile withoutGuard(OutputFile file) {
     return file instanceof GuardedOutputFile guarded ? guarded.stored : file;

@@ -23,19 +23,13 @@ import org.apache.iceberg.io.SeekableInputStream;
  * kept where that of manifest lists is: in {@code encryption-keys}, encrypted with a KEK, with the
  * path as a property of the entry. Other readers ignore it.
  */
-final class StatisticsFiles {
+record StatisticsFiles(TableEncryptionManager manager) {
   /** The property of a key entry that names its file. */
   static final String PATH = "statistics-path";
 
   // Iceberg's names: <snapshot id>-<UUID>.stats, partition-stats-<snapshot id>-<UUID>.parquet
   private static final Pattern NAME =
       Pattern.compile("(.*/)?([^/]+\\.stats|partition-stats-[^/]+)");
-
-  private final TableEncryptionManager manager;
-
-  StatisticsFiles(TableEncryptionManager manager) {
-    this.manager = manager;
-  }
 
   /** Whether a file is a statistics file, by its name. */
   static boolean isNamed(String path) {

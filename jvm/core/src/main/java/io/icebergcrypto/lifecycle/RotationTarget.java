@@ -21,18 +21,13 @@ import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 
-/** An encrypted table whose keys are to be changed. */
-final class RotationTarget {
-  private final String name;
-  private final TableOperations ops;
-  private final UncachedKms kms;
-
-  private RotationTarget(String name, TableOperations ops, UncachedKms kms) {
-    this.name = name;
-    this.ops = ops;
-    this.kms = kms;
-  }
-
+/**
+ * An encrypted table whose keys are to be changed.
+ *
+ * @param name its full name
+ * @param kms the KMS, for its keys
+ */
+record RotationTarget(String name, TableOperations ops, UncachedKms kms) {
   /**
    * Loads a table, with its metadata checked.
    *
@@ -79,19 +74,9 @@ final class RotationTarget {
     return new UncachedKms(() -> kms, former, name, uuid);
   }
 
-  /** The table's full name. */
-  String name() {
-    return name;
-  }
-
   /** The metadata that was loaded or committed last. */
   TableMetadata current() {
     return ops.current();
-  }
-
-  /** The KMS, for this table's keys. */
-  UncachedKms kms() {
-    return kms;
   }
 
   /**

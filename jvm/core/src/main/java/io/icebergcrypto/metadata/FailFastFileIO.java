@@ -1,6 +1,5 @@
 package io.icebergcrypto.metadata;
 
-import io.icebergcrypto.IcebergCryptoException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.ref.SoftReference;
@@ -209,7 +208,8 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
       InputFile copy = new InMemoryInputFile(location(), bytes);
       RuntimeException asTable = failure(TableMetadataParser::read, copy);
       if (asTable != null && failure(ViewMetadataParser::read, copy) != null) {
-        throw new Tasks.UnrecoverableException(unreadable(location(), bytes.length, asTable));
+        String name = String.format("%s (%d bytes)", location(), bytes.length);
+        throw new Tasks.UnrecoverableException(UnreadableMetadata.of(name, asTable));
       }
 
       return copy;
@@ -222,11 +222,6 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
       } catch (RuntimeException e) {
         return e;
       }
-    }
-
-    private static IcebergCryptoException unreadable(
-        String location, int length, RuntimeException e) {
-      return UnreadableMetadata.of(String.format("%s (%d bytes)", location, length), e);
     }
 
     @Override

@@ -24,56 +24,31 @@ import org.apache.iceberg.encryption.KeyManagementClient;
  * The value keys of a catalog as they were when this was loaded, wrapped, with the client of the
  * KMS that unwraps them. It travels to executors, and carries no key and no credential; each
  * executor unwraps a key once, and then has it in its cache ({@link CachingKmsClient}).
+ *
+ * @param catalog its name, for errors
+ * @param table the full name of the table that keeps them
+ * @param tableUuid its UUID; null: there is no such table
+ * @param versions all versions of all keys; given in any order, kept with the oldest first
+ * @param dropped versions that are no longer there
+ * @param refusedMasterKeys those that the catalog does not allow
  */
-public final class ValueKeys implements Serializable {
-  private static final long serialVersionUID = 1L;
-
+public record ValueKeys(
+    String catalog,
+    String table,
+    String tableUuid,
+    List<WrappedValueKey> versions,
+    List<DroppedValueKey> dropped,
+    Set<String> refusedMasterKeys,
+    CachingKmsClient kms)
+    implements Serializable {
   private static final Comparator<WrappedValueKey> BY_AGE =
       Comparator.comparingLong(WrappedValueKey::createdAtMs)
           .thenComparing(WrappedValueKey::id, Integer::compareUnsigned);
 
-  private final String catalog;
-  private final String table;
-  private final String tableUuid;
-  private final List<WrappedValueKey> versions;
-  private final List<DroppedValueKey> dropped;
-  private final Set<String> refusedMasterKeys;
-  private final CachingKmsClient kms;
-
-  /**
-   * Makes the keys of a catalog.
-   *
-   * @param table the full name of the table that keeps them
-   * @param tableUuid its UUID; null: there is no such table
-   * @param versions in any order
-   * @param dropped versions that are no longer there
-   * @param refusedMasterKeys those that the catalog does not allow
-   */
-  ValueKeys(
-      String catalog,
-      String table,
-      String tableUuid,
-      List<WrappedValueKey> versions,
-      List<DroppedValueKey> dropped,
-      Set<String> refusedMasterKeys,
-      CachingKmsClient kms) {
-    this.catalog = catalog;
-    this.table = table;
-    this.tableUuid = tableUuid;
-    this.versions = versions.stream().sorted(BY_AGE).toList();
-    this.dropped = List.copyOf(dropped);
-    this.refusedMasterKeys = Set.copyOf(refusedMasterKeys);
-    this.kms = kms;
-  }
-
-  /** All versions of all keys, the oldest first. */
-  List<WrappedValueKey> versions() {
-    return versions;
-  }
-
-  /** The full name of the table that keeps them. */
-  String table() {
-    return table;
+  public ValueKeys {
+    versions = versions.stream().sorted(BY_AGE).toList();
+    dropped = List.copyOf(dropped);
+    refusedMasterKeys = Set.copyOf(refusedMasterKeys);
   }
 
   /** The versions of a key that were dropped. */
@@ -204,11 +179,6 @@ public final class ValueKeys implements Serializable {
     } finally {
       Arrays.fill(bytes, (byte) 0);
     }
-  }
-
-  /** An error names the catalog. */
-  String catalog() {
-    return catalog;
   }
 
   /** The names of the keys and their versions; the same keys encrypt alike. */

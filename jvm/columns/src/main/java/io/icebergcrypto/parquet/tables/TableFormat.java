@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.hadoop.fs.Path;
 
@@ -49,24 +50,19 @@ public enum TableFormat {
 
   /** The one that calls, on this thread; none: Spark itself, or a program of the user's. */
   public static Optional<TableFormat> calling() {
-    return StackWalker.getInstance()
-        .walk(
-            frames ->
-                frames
-                    .map(StackWalker.StackFrame::getClassName)
-                    .flatMap(name -> Arrays.stream(values()).filter(format -> format.owns(name)))
-                    .findFirst());
+    return first(name -> Arrays.stream(values()).filter(format -> format.owns(name)));
   }
 
   /** The one that calls, on this thread, in order to repeat values elsewhere. */
   static Optional<TableFormat> repeating() {
+    return first(TableFormat::repeating);
+  }
+
+  private static Optional<TableFormat> first(Function<String, Stream<TableFormat>> ofClass) {
     return StackWalker.getInstance()
         .walk(
             frames ->
-                frames
-                    .map(StackWalker.StackFrame::getClassName)
-                    .flatMap(TableFormat::repeating)
-                    .findFirst());
+                frames.map(StackWalker.StackFrame::getClassName).flatMap(ofClass).findFirst());
   }
 
   private static Stream<TableFormat> repeating(String className) {

@@ -11,17 +11,9 @@ import org.apache.iceberg.io.SeekableInputStream;
  * specification, "Object Container Files"), 16 random bytes. Avro's reader takes a block that is
  * cut off for the end of the file.
  */
-final class AvroEnd {
+record AvroEnd(SeekableInputStream in, long length) {
   private static final byte[] MAGIC = "Obj\1".getBytes(StandardCharsets.US_ASCII);
   private static final int SYNC = 16;
-
-  private final SeekableInputStream in;
-  private final long length;
-
-  private AvroEnd(SeekableInputStream in, long length) {
-    this.in = in;
-    this.length = length;
-  }
 
   /**
    * Whether content ends as an Avro file does. Any that is not Avro does: Puffin's and Parquet's

@@ -14,23 +14,11 @@ import org.apache.iceberg.io.SeekableInputStream;
  * end tries to read one byte more, which costs no request as storage reads on to the file's end
  * anyway. A reader that never gets to the end does not notice appended bytes, but the blocks that
  * it read are authenticated.
+ *
+ * @param parquet whether the reader is Parquet, whose first reads tell how it is encrypted
  */
-final class LengthCheckedInputFile implements InputFile {
-  private final StoredInput stored;
-  private final ExpectedFile file;
-  private final boolean parquet;
-
-  /**
-   * Checks nothing yet.
-   *
-   * @param parquet whether the reader is Parquet, whose first reads tell how it is encrypted
-   */
-  LengthCheckedInputFile(StoredInput stored, ExpectedFile file, boolean parquet) {
-    this.stored = stored;
-    this.file = file;
-    this.parquet = parquet;
-  }
-
+record LengthCheckedInputFile(StoredInput stored, ExpectedFile file, boolean parquet)
+    implements InputFile {
   /**
    * The file as Parquet reads it best. It reads Hadoop's files without Iceberg's streams, and asks
    * for their status anyway, which the file keeps: checking the length now costs nothing. How it is

@@ -15,15 +15,9 @@ import java.util.regex.Pattern;
  * What Hadoop KMS's answers mean. It answers 500 to a missing key as well as to what fails in it,
  * so its messages decide.
  */
-final class HadoopErrors {
+record HadoopErrors(HadoopConfig config) {
   private static final Pattern NO_KEY =
       Pattern.compile("No KeyVersion exists|'\\S+' not found|does not exist");
-
-  private final HadoopConfig config;
-
-  HadoopErrors(HadoopConfig config) {
-    this.config = config;
-  }
 
   /** The error for an answer without a result. */
   IcebergCryptoException of(JsonHttp.Answer answer, String operation, String keyId) {

@@ -16,18 +16,12 @@ import io.icebergcrypto.kms.http.JsonHttp;
  * well as a missing key), so its messages decide; where a version of Vault changes a message, the
  * plain error with Vault's own text is left.
  */
-final class VaultErrors {
+record VaultErrors(VaultConfig config) {
   static final String INVALID_TOKEN = "invalid token";
 
   private static final String USABLE =
       "Use a key of type aes256-gcm96, aes128-gcm96 or chacha20-poly1305 that is not derived, as"
           + " pyspark_iceberg_crypto.Vault(...).create_key(...) makes.";
-
-  private final VaultConfig config;
-
-  VaultErrors(VaultConfig config) {
-    this.config = config;
-  }
 
   static boolean isInvalidToken(JsonHttp.Answer answer) {
     return VaultHttp.message(answer).contains(INVALID_TOKEN);

@@ -48,16 +48,12 @@ public final class EncryptedForm {
         new String[] {
           TableProperties.DEFAULT_FILE_FORMAT, TableProperties.DELETE_DEFAULT_FILE_FORMAT
         }) {
-      if (isOrc(before.get(name))) {
+      if (FileFormat.ORC.name().equalsIgnoreCase(before.get(name))) {
         changed.put(name, FileFormat.PARQUET.name().toLowerCase(Locale.ROOT));
       }
     }
 
     return changed;
-  }
-
-  private static boolean isOrc(String format) {
-    return FileFormat.ORC.name().equalsIgnoreCase(format);
   }
 
   /** The same metadata, to be read and written with one of its schemas. */

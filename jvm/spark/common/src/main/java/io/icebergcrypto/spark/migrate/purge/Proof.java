@@ -23,8 +23,13 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
-/** That the folders of a table hold no plaintext. */
-final class Proof {
+/**
+ * That the folders of a table hold no plaintext.
+ *
+ * @param kept where the table's old metadata is, by its properties
+ */
+record Proof(
+    SparkSession spark, BaseTable table, String kept, PurgeOptions options, Progress progress) {
   private static final int NAMED = 10;
 
   private static final String CALL_AGAIN =
@@ -39,25 +44,6 @@ final class Proof {
   private static final String VERSIONS =
       " Until then write.metadata.previous-versions-max may be 1, so that the table keeps one older"
           + " metadata file: the purge restores its value when it finishes.";
-
-  private final SparkSession spark;
-  private final BaseTable table;
-  private final String kept;
-  private final PurgeOptions options;
-  private final Progress progress;
-
-  /**
-   * Of one purge.
-   *
-   * @param kept where the table's old metadata is, by its properties
-   */
-  Proof(SparkSession spark, BaseTable table, String kept, PurgeOptions options, Progress progress) {
-    this.spark = spark;
-    this.table = table;
-    this.kept = kept;
-    this.options = options;
-    this.progress = progress;
-  }
 
   /**
    * Proves that old data files in the table's folders are gone, and that there is no plaintext

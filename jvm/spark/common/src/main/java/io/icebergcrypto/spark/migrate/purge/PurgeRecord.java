@@ -13,23 +13,10 @@ import org.apache.iceberg.TableProperties;
 /**
  * How far a purge has come, in the table's properties, which are as safe as the rest of its
  * metadata: what is left of the old files says nothing that can be relied on.
+ *
+ * @param kept where the table's old metadata is, by its properties
  */
-final class PurgeRecord {
-  private final String tableName;
-  private final TableOperations ops;
-  private final String kept;
-
-  /**
-   * Of one purge.
-   *
-   * @param kept where the table's old metadata is, by its properties
-   */
-  PurgeRecord(String tableName, TableOperations ops, String kept) {
-    this.tableName = tableName;
-    this.ops = ops;
-    this.kept = kept;
-  }
-
+record PurgeRecord(String tableName, TableOperations ops, String kept) {
   /** The step that has begun. */
   static Phase begun(Map<String, String> properties) {
     return Phase.ofLabel(properties.get(EncryptionProperties.PLAINTEXT_PURGE));

@@ -19,15 +19,8 @@ import org.apache.spark.sql.SparkSession;
 import scala.Tuple2;
 
 /** Reads manifest lists by a Spark job: on executors, as a delete of a table's files does. */
-public final class ManifestListJobs implements ManifestListCheck {
+public record ManifestListJobs(SparkSession spark) implements ManifestListCheck {
   private static final int LISTS_OF_A_TASK = 100;
-
-  private final SparkSession spark;
-
-  /** Runs nothing yet. */
-  public ManifestListJobs(SparkSession spark) {
-    this.spark = spark;
-  }
 
   @Override
   public boolean takes(int lists) {
