@@ -362,15 +362,7 @@ final class ParquetSettings {
         own.getTrimmed(
             KeyToolkit.KMS_INSTANCE_URL_PROPERTY_NAME, KmsClient.KMS_INSTANCE_URL_DEFAULT));
     if (reader.optional(KeyToolkit.CACHE_LIFETIME_PROPERTY_NAME) == null) {
-      long millis =
-          new PropertyReader(ours)
-              .number(
-                  KmsProperties.CACHE_TTL_MS,
-                  KmsProperties.CACHE_TTL_MS_DEFAULT,
-                  0,
-                  "a number of milliseconds, 0 or more",
-                  "3600000 for an hour, or 0 to turn the cache off");
-      own.setLong(KeyToolkit.CACHE_LIFETIME_PROPERTY_NAME, millis / MILLIS);
+      own.setLong(KeyToolkit.CACHE_LIFETIME_PROPERTY_NAME, KmsClients.cacheTtlMs(ours) / MILLIS);
     }
 
     return own;

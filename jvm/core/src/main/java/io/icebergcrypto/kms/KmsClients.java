@@ -43,6 +43,17 @@ public final class KmsClients {
         .collect(Collectors.toUnmodifiableMap(Map.Entry::getKey, Map.Entry::getValue));
   }
 
+  /** How long keys are kept in memory, in milliseconds; 0: they are not. */
+  public static long cacheTtlMs(Map<String, String> properties) {
+    return new PropertyReader(properties)
+        .number(
+            KmsProperties.CACHE_TTL_MS,
+            KmsProperties.CACHE_TTL_MS_DEFAULT,
+            0,
+            "a number of milliseconds, 0 or more",
+            "3600000 for an hour, or 0 to turn the cache off");
+  }
+
   /**
    * Makes the one client of a catalog: the KMS's own behind the cache and the counters.
    *
@@ -53,14 +64,7 @@ public final class KmsClients {
    * @throws IcebergCryptoException when the client does not start
    */
   public static CachingKmsClient create(Map<String, String> properties) {
-    long ttlMs =
-        new PropertyReader(properties)
-            .number(
-                KmsProperties.CACHE_TTL_MS,
-                KmsProperties.CACHE_TTL_MS_DEFAULT,
-                0,
-                "a number of milliseconds, 0 or more",
-                "3600000 for an hour, or 0 to turn the cache off");
+    long ttlMs = cacheTtlMs(properties);
     Resilience.Limits limits = Resilience.Limits.of(properties);
     String application = CallContext.application(properties);
     String implementation = implementation(properties);
