@@ -29,7 +29,7 @@ def exported_by_spark() -> set[str]:
     found = set()
     for group, path in groups.items():
         text = (ROOT / f"jvm/core/src/main/java/io/icebergcrypto/{path}.java").read_text()
-        names = re.findall(r'counters\.put\("(\w+)"', text) + re.findall(r"^    ([A-Z_]+)\(", text, re.MULTILINE)
+        names = map("".join, re.findall(r'(?m)counters\.put\("(\w+)"|^    ([A-Z_]+)\(', text))
         found |= {f"{group}_{name.lower()}" for name in names}
     plugin = "plugin_io_icebergcrypto_spark_MetricsPlugin"
     return {f"metrics_lake_driver_{plugin}_{name}_Value" for name in found}

@@ -23,15 +23,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * statement, on the driver: the value keys of the catalog are read then, wrapped, and travel with
  * it.
  */
-final class ValueFunction implements UnboundFunction {
-  private final ValueOperation operation;
-  private final EncryptedCatalog catalog;
-
-  ValueFunction(ValueOperation operation, EncryptedCatalog catalog) {
-    this.operation = operation;
-    this.catalog = catalog;
-  }
-
+record ValueFunction(ValueOperation operation, EncryptedCatalog catalog) implements UnboundFunction {
   @Override
   public String name() {
     return operation.sqlName();
