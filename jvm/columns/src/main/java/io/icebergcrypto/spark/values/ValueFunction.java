@@ -23,7 +23,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * statement, on the driver: the value keys of the catalog are read then, wrapped, and travel with
  * it.
  */
-record ValueFunction(ValueOperation operation, EncryptedCatalog catalog) implements UnboundFunction {
+record ValueFunction(ValueOperation operation, EncryptedCatalog catalog)
+    implements UnboundFunction {
   @Override
   public String name() {
     return operation.sqlName();
