@@ -15,6 +15,8 @@ from functools import cached_property
 from importlib import metadata
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as _compute
 from pyarrow.fs import FileSelector
 from pyiceberg.avro.file import AvroFile, AvroOutputFile
 from pyiceberg.catalog import Catalog
@@ -22,6 +24,8 @@ from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO, InputFile, load_file_io
 from pyiceberg.io.pyarrow import (
+    ArrowAccessor,
+    ArrowProjectionVisitor,
     ArrowScan,
     ParquetFormatModel,
     ParquetFormatWriter,
@@ -29,7 +33,6 @@ from pyiceberg.io.pyarrow import (
     _combine_positional_deletes,
     _determine_partitions,
     _get_column_projection_values,
-    _to_requested_schema,
     bin_pack_arrow_table,
     bin_pack_record_batches,
 )
@@ -50,6 +53,7 @@ from pyiceberg.manifest import (
     PartitionFieldSummary,
     _inherit_from_manifest,
 )
+from pyiceberg.schema import Schema, visit_with_partner
 from pyiceberg.table import (
     DataScan,
     IncrementalAppendScan,
@@ -134,6 +138,8 @@ __all__ = [
 
 VERSION = metadata.version("pyiceberg")
 
+pc: Any = _compute  # which makes its functions as it is imported
+
 _READ_VERSION = 3  # PyIceberg's own reads leave out where a deletion vector is, and row ids
 _FIELDS = [one.field_id for one in _DATA_FILE_TYPE[_READ_VERSION].fields]
 KEY_OF_FILE = _FIELDS.index(131)
@@ -157,7 +163,6 @@ SnapshotProducer = _SnapshotProducer
 
 combine_positions = _combine_positional_deletes
 missing_values = _get_column_projection_values
-requested = _to_requested_schema
 check_compatible = _check_pyarrow_schema_compatible
 parse_row_filter = _parse_row_filter
 partitions = _determine_partitions
@@ -174,6 +179,32 @@ _TRUST = {
     "HiveCatalog": Trust.HIVE,
     "RestCatalog": Trust.SERVER,
 }
+
+
+class _Projection(ArrowProjectionVisitor):
+    """PyIceberg's, which would make lists and maps of structs that are null into empty ones."""
+
+    def list(self, list_type: Any, list_array: Any, value_array: Any) -> Any:
+        return _with_nulls(super().list(list_type, list_array, value_array), list_array)
+
+    def map(self, map_type: Any, map_array: Any, key_result: Any, value_result: Any) -> Any:
+        return _with_nulls(super().map(map_type, map_array, key_result, value_result), map_array)
+
+
+def _with_nulls(made: Any, given: Any) -> Any:
+    """Return what was made of an array, null where that is."""
+    if made is None or made.null_count == given.null_count:
+        return made
+    return made.take(pc.if_else(given.is_null(), None, pa.array(range(len(given)), pa.int64())))
+
+
+def requested(
+    schema: Schema, file_schema: Schema, batch: pa.RecordBatch, **options: Any
+) -> pa.RecordBatch:
+    """Return rows of a file in the columns of another schema; options as of PyIceberg's `_to_requested_schema`."""
+    visitor = _Projection(file_schema, **options)
+    made: Any = visit_with_partner(schema, batch, visitor, ArrowAccessor(file_schema))
+    return pa.RecordBatch.from_struct_array(made)
 
 
 @dataclass(frozen=True)

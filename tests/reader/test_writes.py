@@ -188,6 +188,41 @@ def key(file: Any) -> KeyMetadata:
     return KeyMetadata.decode(file.listed.key_metadata, None)  # type: ignore[arg-type]
 
 
+def stored_rows(file: Any) -> list[dict[str, Any]]:
+    """The rows of a Parquet file as Arrow reads it."""
+    has = pe.create_decryption_properties(key(file).key, aad_prefix=key(file).aad_prefix)
+    path = file.file_path.removeprefix("file://")
+    return pq.read_table(path, decryption_properties=has).to_pylist()
+
+
+def test_null_is_no_empty_list_or_map(one: Place) -> None:
+    """Of structs, which PyIceberg makes anew: when they are written, read, and written again after a delete."""
+    inner = pa.struct([("a", pa.int64()), ("l", pa.list_(pa.struct([("b", pa.int64())])))])
+    types = [("id", pa.int64()), ("l", pa.list_(inner)), ("m", pa.map_(pa.string(), inner))]
+    schema = pa.schema([*types, ("s", inner)])
+    table = create_table(one.catalog, "db.t", schema, key_id="k1", kms=one.kms)
+    struct = {"a": 1, "l": [{"b": 1}, None]}
+    full = [struct, {"a": 2, "l": None}, None, {"a": None, "l": []}]
+    given = [
+        {"id": 1, "l": None, "m": None, "s": None},
+        {"id": 2, "l": [], "m": [], "s": struct},
+        {"id": 3, "l": full, "m": list(zip("abcd", full, strict=True)), "s": full[1]},
+        {"id": 4, "l": None, "m": None, "s": full[3]},
+        {"id": 5, "l": full[:1], "m": [("k", None)], "s": None},
+    ]
+    table.append(pa.Table.from_pylist(given, schema=schema))
+    expected = pa.Table.from_pylist(given, schema=schema).to_pylist()
+
+    assert stored_rows(*data_files(table)) == expected
+    assert table.scan().to_arrow().to_pylist() == expected
+    assert table.scan("id > 1 and id < 5").to_arrow().to_pylist() == expected[1:4]
+    table.delete("id = 5")
+    assert table.scan().to_arrow().to_pylist() == expected[:4]
+    assert [
+        {name: row[name] for name in schema.names} for row in stored_rows(*data_files(table))
+    ] == expected[:4]
+
+
 def test_rows_keep_their_ids_when_their_file_is_written_again(one: Place) -> None:
     table = one.create()
     table.append(rows(1, 2))
@@ -198,13 +233,7 @@ def test_rows_keep_their_ids_when_their_file_is_written_again(one: Place) -> Non
     def lineage() -> dict[int, tuple[int, int]]:
         found = {}
         for file in data_files(table):
-            properties = pe.create_decryption_properties(
-                key(file).key, aad_prefix=key(file).aad_prefix
-            )
-            path = file.file_path.removeprefix("file://")
-            for at, row in enumerate(
-                pq.read_table(path, decryption_properties=properties).to_pylist()
-            ):
+            for at, row in enumerate(stored_rows(file)):
                 inherited = (file.first_row_id + at, file.sequence_number)
                 told = (row.get("_row_id"), row.get("_last_updated_sequence_number"))
                 found[row["id"]] = tuple(

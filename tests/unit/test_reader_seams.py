@@ -27,10 +27,15 @@ SEAMS = {
     "pyiceberg.io.pyarrow._get_column_projection_values": [
         *("file", "projected_schema", "table_schema", "partition_spec", "file_project_field_ids")
     ],
-    "pyiceberg.io.pyarrow._to_requested_schema": [
-        *("requested_schema", "file_schema", "batch", "downcast_ns_timestamp_to_us"),
-        *("include_field_ids", "projected_missing_fields", "allow_timestamp_tz_mismatch"),
-        "format_model",
+    "pyiceberg.io.pyarrow.ArrowProjectionVisitor.__init__": [
+        *("self", "file_schema", "downcast_ns_timestamp_to_us", "include_field_ids"),
+        *("projected_missing_fields", "allow_timestamp_tz_mismatch", "format_model"),
+    ],
+    "pyiceberg.io.pyarrow.ArrowProjectionVisitor.list": [
+        *("self", "list_type", "list_array", "value_array")
+    ],
+    "pyiceberg.io.pyarrow.ArrowProjectionVisitor.map": [
+        *("self", "map_type", "map_array", "key_result", "value_result")
     ],
     "pyiceberg.io.pyarrow.ArrowScan.__init__": [
         *("self", "table_metadata", "io", "projected_schema", "row_filter", "case_sensitive"),
