@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict, deque
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
-from pyiceberg.types import DoubleType, FloatType, StructType
+from pyiceberg.types import DoubleType, FloatType, ListType, MapType, StructType
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 from pyspark_iceberg_crypto.errors import NotSupportedError
@@ -144,15 +144,17 @@ class Rows(TaskReader):
         positions, equality = deletes.positions_of(task), deletes.equality_of(task)
         with self.opened(file, self.dictionary_columns) as stored:
             schema = self.schema_of(stored)
+            is_stored = extract_field_ids(self.row_filter) <= schema.field_ids
+            wanted = self.projected if is_stored else self._with_those_of_filter()
             missing = _pyiceberg.missing_values(
                 file,
-                self.projected,
+                wanted,
                 metadata.schema(),
                 metadata.specs().get(file.spec_id),
                 schema.field_ids,
             )
-            condition, by_files = self._condition(schema, missing)
-            ids = self.projected_ids.union(*(one.ids for one in equality))
+            condition, by_files = self._condition(schema) if is_stored else (None, None)
+            ids = self.projected_ids.union(*(one.ids for one in equality), _around(wanted, schema))
             read = prune_columns(schema, ids, select_full_types=False)
             columns = [column.name for column in read.columns]
             at = 0
@@ -165,14 +167,32 @@ class Rows(TaskReader):
                 for one in equality:
                     batch = one.without(batch, read, file)
                 if len(batch):
-                    yield _pyiceberg.requested(
-                        self.projected,
+                    batch = _pyiceberg.requested(
+                        wanted,
                         read,
                         batch,
                         downcast_ns_timestamp_to_us=self.downcasts,
                         projected_missing_fields=missing,
                         allow_timestamp_tz_mismatch=True,
                     )
+                    if not is_stored:
+                        with reading(ExpectedFile(self.files.table, file.file_path)):
+                            batch = self._shown(wanted, batch)
+                    yield batch
+
+    def _with_those_of_filter(self) -> Schema:
+        """Return the columns that are asked for, and those of the filter."""
+        schema = self.table_metadata.schema()
+        return prune_columns(schema, self.projected_ids, select_full_types=False)
+
+    def _shown(self, schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that are meant, and of them what is asked for.
+
+        A filter of columns that a file lacks is about their defaults, values of partitions and nulls: these are there
+        by now, so that it means what it means where they are stored.
+        """
+        condition = expression_to_pyarrow(self.row_filter, self.table_metadata.schema())
+        return _pyiceberg.requested(self.projected, schema, _filtered(batch, condition))
 
     def opened(
         self, file: DataFile, dictionary_columns: tuple[str, ...] = ()
@@ -198,15 +218,12 @@ class Rows(TaskReader):
             format_version=self.table_metadata.format_version,
         )
 
-    def _condition(self, schema: Schema, missing: Mapping[int, Any]) -> tuple[Any, Any]:
+    def _condition(self, schema: Schema) -> tuple[Any, Any]:
         """Return which rows are meant, and what of that Arrow may ask of files: it leaves out their NaN by minima."""
         if isinstance(self.row_filter, AlwaysTrue):
             return None, None
         translated = translate_column_names(
-            self.row_filter,
-            schema,
-            case_sensitive=self.case_sensitive,
-            projected_field_values=dict(missing),
+            self.row_filter, schema, case_sensitive=self.case_sensitive
         )
         bound = bind(schema, translated, case_sensitive=self.case_sensitive)
         condition = expression_to_pyarrow(bound, schema)
@@ -344,6 +361,21 @@ def _codes(values: pa.Array) -> pa.Array:
     """Return numbers that are equal where values are equal, or both null."""
     encoded = values.dictionary_encode(null_encoding="encode")
     return encoded.indices.cast(pa.int64())
+
+
+def _around(wanted: Schema, schema: Schema) -> set[int]:
+    """Return what a file has of columns of which it lacks a part: that says where a struct, list or map is null."""
+    columns = (
+        Schema(schema.find_field(one.field_id))
+        for one in wanted.fields
+        if one.field_id in schema.field_ids and not Schema(one).field_ids <= schema.field_ids
+    )
+    return {
+        part
+        for column in columns
+        for part in column.field_ids
+        if not isinstance(column.find_type(part), ListType | MapType)
+    }
 
 
 def _filtered(batch: pa.RecordBatch, condition: Any) -> pa.RecordBatch:

@@ -19,6 +19,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from harness.encrypted_tables import EQUALITY, OwnKms, Writer
+from pyiceberg.expressions.parser import parse
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -227,6 +230,78 @@ def test_columns_that_came_went_and_were_renamed(tmp_path: Path) -> None:
     assert ids(table, "more = 7 and label is null") == [2]
     writer.commit(writer.file([{"more": 7}], EQUALITY, schema=Schema(more), equality=[4]))
     assert ids(opened(writer)) == [4]
+
+
+def test_filters_of_columns_that_a_file_lacks(tmp_path: Path) -> None:
+    """They mean what they mean of a file that has the columns, whatever is asked for: defaults, nulls, partitions."""
+    a = NestedField(7, "a", LongType(), required=False)
+    b = NestedField(8, "b", LongType(), required=False, initial_default=7)
+    kinds: tuple[tuple[str, Any, Any], ...] = (
+        ("d", DateType(), "2024-01-01"),
+        ("t", TimestampType(), "2024-01-01T00:00:00"),
+        ("n", DecimalType(9, 2), "1.50"),
+        ("s", StringType(), "ab"),
+        ("x", LongType(), None),
+        ("y", DoubleType(), None),
+    )
+    added = (
+        NestedField(10 + at, name, kind, required=False, initial_default=default)
+        for at, (name, kind, default) in enumerate(kinds)
+    )
+    before, after = (NestedField(9, "st", StructType(*of), required=False) for of in ((a,), (a, b)))
+    writer = Writer(tmp_path / "t", Schema(ID, PART, before), partition="part", hadoop=True)
+    old = [{"id": 1, "st": {"a": 1}}, {"id": 2, "st": None}]
+    writer.append(old, schema=Schema(ID, before), partition="p")  # as Hive's files are
+    writer.evolve(Schema(ID, PART, after, *added))
+    new: dict[str, Any] = {"id": 3, "part": "q", "st": {"a": 1, "b": 7}, "d": dt.date(2024, 1, 1)}
+    last = {"id": 4, "part": "q", "st": {"a": 1, "b": 8}, "s": "b", "x": 6, "y": 6.0}
+    writer.append([new, last], partition="q")
+    table = opened(writer)
+    every = table.scan().to_arrow()
+    assert every.sort_by("id").to_pylist()[0]["n"] == Decimal("1.50")
+    for condition in (
+        *(
+            "d = '2024-01-01'",
+            "d < '2025-01-01'",
+            "not d > '2023-01-01'",
+            "t = '2024-01-01T00:00:00'",
+        ),
+        *(
+            "n >= 1.50",
+            "s not like 'b%'",
+            "s in ('ab', 'c')",
+            "x != 5",
+            "not x > 50",
+            "x not in (5, 7)",
+        ),
+        *(
+            "x is null",
+            "x is null and id < 2",
+            "y is not nan",
+            "not y is nan",
+            "y is nan or id = 2",
+        ),
+        *(
+            "st.b = 7",
+            "st.b is null",
+            "st.b != 9",
+            "part = 'p'",
+            "part != 'p'",
+            "part = 'p' and id > 1",
+        ),
+    ):
+        bound = bind(table.schema(), parse(condition), case_sensitive=True)
+        meant = every.filter(expression_to_pyarrow(bound, table.schema()))["id"].to_pylist()
+        assert table.scan(condition).count() == len(meant), condition
+        assert ids(table, condition, selected_fields=("id",)) == sorted(meant), condition
+    for condition, shown in (("st.b = 7 or x = 6", [1, 3, 4]), ("st.b is null", [2])):
+        assert ids(table, condition) == shown
+        assert len(table.scan(condition, selected_fields=("st.a",)).to_arrow()) == len(shown)
+    parts = table.scan(selected_fields=("id", "st.b")).to_arrow().sort_by("id")["st"].to_pylist()
+    assert parts == [{"b": 7}, None, {"b": 7}, {"b": 8}]
+    table = open_table(tmp_path / "t", kms=writer.kms)
+    table.delete("x != 5 or st.b is null")
+    assert ids(table) == [1, 3]
 
 
 def test_the_ways_to_read_that_pyiceberg_has(tmp_path: Path) -> None:
