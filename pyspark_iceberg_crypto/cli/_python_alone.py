@@ -96,11 +96,8 @@ def place_of(target: str) -> dict[str, Any]:
 
 def _of_catalog(catalog: Catalog, identifier: tuple[str, ...], name: str) -> dict[str, Any]:
     opened = catalog.opened()
-    properties = catalog.properties
-    if not isinstance(opened, str):  # those of the storage and the server are the catalog's own
-        properties = {k: v for k, v in properties.items() if k.startswith("encryption.")}
     table = ".".join(identifier) if isinstance(opened, str) else identifier
-    return {"catalog": opened, "identifier": table, "properties": properties, "name": name}
+    return {"catalog": opened, "identifier": table, "properties": catalog.properties, "name": name}
 
 
 def verify(

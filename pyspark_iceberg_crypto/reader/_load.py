@@ -78,10 +78,10 @@ def tables_of(
 
 
 def of_catalog(catalog: Catalog, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a catalog with those of a call, which come first.
+    """Return what names the KMS and has the rules: the properties of a catalog with those of a call, which come first.
 
-    A REST server may add properties to those that its catalog was made with, so those of encryption are taken from
-    the call alone.
+    A REST server may add properties to those that its catalog was made with, so there they are those of the call alone:
+    Iceberg's own names, such as `kms.endpoint`, say where the KMS is, too.
 
     Raises:
         ConfigurationError: a REST catalog has a property of encryption that the call has not.
@@ -93,6 +93,7 @@ def of_catalog(catalog: Catalog, properties: Mapping[str, str]) -> dict[str, str
                     f"Property {name} of REST catalog {catalog.name} may be one that its server sent",
                     "Nothing was read. Pass it to open_table, in properties=..., and not to the catalog.",
                 )
+        return dict(properties)
     return {**catalog.properties, **properties}
 
 

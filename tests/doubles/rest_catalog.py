@@ -58,6 +58,7 @@ class RestCatalogDouble:
         first: what happens once before the next change.
         then: what happens once after the next change; its answer has the status that this returns.
         heads_only: whether it tells only of snapshots that branches and tags have.
+        overrides: properties that it gives its clients.
     """
 
     def __init__(self) -> None:
@@ -70,6 +71,7 @@ class RestCatalogDouble:
         self.first: Callable[[], object] | None = None
         self.then: Callable[[], int] | None = None
         self.heads_only = False
+        self.overrides: dict[str, str] = {}
 
     @contextmanager
     def running(self) -> Iterator[RestCatalogDouble]:
@@ -165,8 +167,8 @@ class RestCatalogDouble:
 
     def answer(self, path: str) -> tuple[int, dict[str, Any]]:
         if path == "/v1/config":
-            told = {"defaults": {}, "overrides": {}}
-            return 200, told | ({"endpoints": self.endpoints} if self.endpoints else {})
+            settings = {"defaults": {}, "overrides": self.overrides}
+            return 200, settings | ({"endpoints": self.endpoints} if self.endpoints else {})
         _, _, rest = path.partition("/v1/namespaces/")
         namespace, _, table = rest.partition("/tables/")
         found = self.tables.get(f"{namespace}.{table}")

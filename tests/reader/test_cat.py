@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, DecimalType, LongType, NestedField, StringType
 
 from pyspark_iceberg_crypto import cli, errors
+from pyspark_iceberg_crypto.cli._python_alone import _of_catalog
 from pyspark_iceberg_crypto.kms import Keystore
 from pyspark_iceberg_crypto.reader import _load
 from pyspark_iceberg_crypto.reader._catalogs import catalog_of
@@ -104,6 +106,13 @@ def test_a_path(cat: Callable[..., Result], tmp_path: Path) -> None:
     metadata = next((tmp_path / "t" / "metadata").glob("*.json"))
     rows = json.loads(cat(str(metadata), "--where", "id = 3", "--output", "json").stdout)
     assert [one["id"] for one in rows] == [3]
+
+
+def test_all_of_a_profiles_properties_are_passed() -> None:
+    """Of a REST catalog, Iceberg's own names for the KMS count only so."""
+    told = {"encryption.kms-type": "aws", "client.region": "eu-west-1"}
+    catalog: Any = SimpleNamespace(opened=object, properties=told)
+    assert _of_catalog(catalog, ("db", "t"), "lake.db.t")["properties"] == told
 
 
 def test_catalogs_of_sparks_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

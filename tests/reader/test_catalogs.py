@@ -28,8 +28,11 @@ from pyiceberg.types import LongType, NestedField
 from sqlalchemy import text
 
 from pyspark_iceberg_crypto import errors
+from pyspark_iceberg_crypto.kms import BY_TYPE
+from pyspark_iceberg_crypto.kms._settings import settings
 from pyspark_iceberg_crypto.reader import _load, open_table, verify_table
 from pyspark_iceberg_crypto.reader._table import PlaintextTable
+from pyspark_iceberg_crypto.reader.proof import _opened
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
@@ -210,6 +213,25 @@ def test_rest_takes_rules_from_the_call_alone(server: RestCatalogDouble, tmp_pat
         open_table(catalog, "db.t", kms=writer.kms)
     rules = {"encryption.plaintext-files": "allow"}
     assert ids(open_table(catalog, "db.t", kms=writer.kms, properties=rules)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "name", [one.stock for kms in BY_TYPE.values() for _, one in settings(kms).values() if one.stock]
+)
+def test_rest_servers_do_not_say_where_the_kms_is(
+    server: RestCatalogDouble, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by Iceberg's own names either, which go to whoever has the catalog."""
+    server.overrides = {name: "https://other.example.com"}
+    catalog = RestCatalog("lake", uri=server.uri)
+    assert catalog.properties[name] == "https://other.example.com"
+    asked: list[dict[str, str]] = []
+    for module in (_load, _opened):
+        monkeypatch.setattr(module, "from_properties", asked.append)
+    given = {"encryption.kms-type": "aws", "kms.endpoint": "https://ours.example.com"}
+    _load.tables_of(catalog, "db.t", None, given)
+    _opened.Source(catalog, "db.t", None, given).require_client()
+    assert asked == [given] * 3
 
 
 def test_rest_refuses_a_table_whose_key_id_is_gone(

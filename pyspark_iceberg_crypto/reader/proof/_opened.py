@@ -31,7 +31,7 @@ class Source:
     name: str | None = None
 
     def all_properties(self) -> dict[str, str]:
-        """Return the properties of the catalog, and those that go before them."""
+        """Return what names the KMS and has the rules; see `of_catalog`."""
         if isinstance(self.catalog, Catalog):
             return of_catalog(self.catalog, self.properties)
         return dict(self.properties)
