@@ -133,6 +133,7 @@ __all__ = [
     "swap_pointer",
     "table_metadata",
     "trust",
+    "with_all_snapshots",
     "with_snapshots",
 ]
 
@@ -250,6 +251,13 @@ def trust(catalog: Catalog) -> Trust:
 def is_sql(catalog: Catalog) -> bool:
     """Whether a catalog is a SQL database."""
     return "SqlCatalog" in [one.__name__ for one in type(catalog).__mro__]
+
+
+def with_all_snapshots(catalog: Catalog) -> Catalog:
+    """Return a catalog that asks a REST server for all snapshots of a table, whatever the server has as its default."""
+    asked = copy.copy(catalog)
+    asked.properties = {**catalog.properties, "snapshot-loading-mode": "all"}
+    return asked
 
 
 def pointer(catalog: Catalog, identifier: str | tuple[str, ...]) -> Pointer:

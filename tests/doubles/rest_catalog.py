@@ -53,11 +53,13 @@ class RestCatalogDouble:
     Attributes:
         tables: its tables, by namespace and name: where the metadata file is, and the metadata.
         asked: the paths that were asked for.
+        query: what was asked for last, behind the path.
         kept: what of a new table's or a commit's changes it keeps.
         after: what it answers, with this status, after it made a change; 200 is the truth.
         first: what happens once before the next change.
         then: what happens once after the next change; its answer has the status that this returns.
         heads_only: whether it tells only of snapshots that branches and tags have.
+        told_all: whether it then tells of all to who asks for all.
         overrides: properties that it gives its clients.
     """
 
@@ -71,6 +73,8 @@ class RestCatalogDouble:
         self.first: Callable[[], object] | None = None
         self.then: Callable[[], int] | None = None
         self.heads_only = False
+        self.told_all = False
+        self.query = ""
         self.overrides: dict[str, str] = {}
 
     @contextmanager
@@ -80,7 +84,7 @@ class RestCatalogDouble:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                path = self.path.partition("?")[0]
+                path, _, double.query = self.path.partition("?")
                 double.asked.append(path)
                 self.say(*double.answer(path))
 
@@ -176,7 +180,7 @@ class RestCatalogDouble:
             error = {"message": "no such table", "type": "NoSuchTableException", "code": 404}
             return 404, {"error": error}
         metadata = found[1]
-        if self.heads_only:
+        if self.heads_only and not (self.told_all and self.query == "snapshots=all"):
             heads = {one["snapshot-id"] for one in metadata["refs"].values()}
             told = [one for one in metadata["snapshots"] if one["snapshot-id"] in heads]
             metadata = {**metadata, "snapshots": told}

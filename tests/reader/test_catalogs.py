@@ -234,6 +234,37 @@ def test_rest_servers_do_not_say_where_the_kms_is(
     assert asked == [given] * 3
 
 
+@pytest.mark.parametrize("told_all", [True, False])
+def test_rest_servers_that_list_the_heads_of_branches_alone(
+    server: RestCatalogDouble, tmp_path: Path, told_all: bool
+) -> None:
+    """What verifies all snapshots asks for them, and looks into the metadata file; or says that it cannot."""
+    writer = table(tmp_path / "t", signed=False)
+    (old,) = writer.document["snapshots"]
+    writer.append([{"id": 3}])
+    whole = writer.document
+    server.tables["db.t"] = (writer.location, whole)
+    server.heads_only, server.told_all = True, told_all
+    server.overrides = {"snapshot-loading-mode": "refs"}
+
+    def verified() -> Any:
+        catalog = RestCatalog("lake", uri=server.uri)
+        return verify_table(catalog, "db.t", kms=writer.kms, all_snapshots=True)
+
+    refused = pytest.raises(errors.IcebergCryptoError, match="does not list all snapshots")
+    report = verified()
+    assert (report.ok, report.snapshots) == (True, 2)
+    Path(old["manifest-list"].removeprefix("file://")).write_bytes(b"plaintext")
+    found = [one.kind for one in verified().files if one.problem]
+    assert found == ["manifest list"]
+    others = json.dumps({**whole, "table-uuid": "other"})
+    for location, stored in ((writer.location, others), (writer.location, "{}"), ("", "")):
+        writer.metadata.write_text(stored)
+        server.tables["db.t"] = (location, whole)
+        with nullcontext() if told_all else refused:
+            verified()
+
+
 def test_rest_refuses_a_table_whose_key_id_is_gone(
     server: RestCatalogDouble, tmp_path: Path
 ) -> None:

@@ -77,7 +77,7 @@ def verify_table(
     depth = _check.DEEP if deep else _check.STRUCTURE if structure else _check.MAGIC
     source = _source(catalog, identifier, kms, properties, name)
     options = _verify.Options(depth, all_snapshots, threads, progress)
-    return _verify.verify(_opened.opened(source), options)
+    return _verify.verify(_opened.opened(source, all_snapshots), options)
 
 
 def inspect_file(

@@ -143,6 +143,33 @@ def of_log(storage: Storage, document: Document, location: str | None) -> NamedF
     return named
 
 
+def lacks_snapshots(document: Document) -> bool:
+    """Whether metadata names snapshots that it does not list: they expired, or a server lists only some."""
+    snapshots = document.get("snapshots") or []
+    named = {one["snapshot-id"] for one in document.get("snapshot-log") or []}
+    named |= {one.get("parent-snapshot-id") for one in snapshots}
+    return not named <= {None, *(one["snapshot-id"] for one in snapshots)}
+
+
+def with_those_of_file(
+    storage: Storage, document: Document, location: str
+) -> tuple[Document, FileProblem | None]:
+    """Return a server's answer with the snapshots and keys that only its metadata file has, or why there are none."""
+    if not location:
+        return document, FileProblem(_problems.UNREADABLE, "the server does not say where it is")
+    found, read = _read(storage, location)
+    if read is not None:
+        found, read = _of_table(found, read, document)
+    if read is None:
+        return document, found.problem
+    whole = dict(document)
+    for member, name in (("snapshots", "snapshot-id"), ("encryption-keys", "key-id")):
+        has = document.get(member) or []
+        known = {one[name] for one in has}
+        whole[member] = [*has, *(one for one in read.get(member) or [] if one[name] not in known)]
+    return whole, None
+
+
 def read_document(path: str, stored: bytes) -> dict[str, Any]:
     """Read a metadata file as far as it is needed here.
 
