@@ -340,7 +340,7 @@ class EncryptedScan(LocalScan):
     def planner(self) -> Planner:
         """Make what plans it."""
         return Planner(
-            table_metadata=self.table_metadata,
+            table_metadata=_as_shown(self),
             io=self.io,
             row_filter=self.row_filter,
             case_sensitive=self.case_sensitive,
@@ -401,6 +401,18 @@ class EncryptedIncrementalScan(IncrementalAppendScan):
 _Scan = TypeVar("_Scan", EncryptedScan, EncryptedIncrementalScan)
 
 
+def _as_shown(scan: EncryptedScan | EncryptedIncrementalScan) -> TableMetadata:
+    """Return metadata with the columns that a scan shows: a snapshot's are those of its time, and its filter's, too."""
+    metadata = scan.table_metadata
+    if not isinstance(scan, EncryptedScan) or scan.snapshot_id is None:
+        return metadata
+    snapshot = metadata.snapshot_by_id(scan.snapshot_id)
+    schema_id = None if snapshot is None else snapshot.schema_id
+    if schema_id is None or metadata.schema_by_id(schema_id) is None:
+        return metadata
+    return metadata.model_copy(update={"current_schema_id": schema_id})
+
+
 def _rows(scan: _Scan, dictionary_columns: tuple[str, ...] = ()) -> Rows:
     if lineage := _LINEAGE.intersection(scan.selected_fields):
         raise NotSupportedError(
@@ -408,7 +420,7 @@ def _rows(scan: _Scan, dictionary_columns: tuple[str, ...] = ()) -> Rows:
             "Read it with Spark.",
         )
     return Rows(
-        scan.table_metadata,
+        _as_shown(scan),
         scan.io,
         scan.projection(),
         scan.row_filter,

@@ -72,6 +72,7 @@ from pyspark_iceberg_crypto.reader._manifests import (
     EncryptedManifestWriter,
     EncryptedSnapshot,
 )
+from pyspark_iceberg_crypto.reader._plan import Planner
 from pyspark_iceberg_crypto.reader._pyiceberg import (
     DataFile,
     DeleteFiles,
@@ -530,7 +531,10 @@ class EncryptedTransaction(Transaction):
         counter = itertools.count()
         replaced: list[tuple[DataFile, list[DataFile]]] = []
         numbered = Schema(*schema.fields, _ROW_ID, _UPDATED)
-        for task in (scan if branch is None else scan.use_ref(branch)).plan_files():
+        snapshot = (scan if branch is None else scan.use_ref(branch)).snapshot()
+        # with the table's columns, which a branch may not have had yet
+        planner = Planner(metadata, scan.io, deleted, case_sensitive)
+        for task in planner.plan_files(snapshot.manifests(scan.io) if snapshot else ()):
             rows = NumberedRows(metadata, _files(self._table), numbered, AlwaysTrue())
             before = rows.to_table([task])
             after = before.filter(kept)

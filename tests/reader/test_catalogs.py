@@ -216,7 +216,8 @@ def test_rest_takes_rules_from_the_call_alone(server: RestCatalogDouble, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "name", [one.stock for kms in BY_TYPE.values() for _, one in settings(kms).values() if one.stock]
+    "name",
+    [one.stock for kms in BY_TYPE.values() for _, one in settings(kms).values() if one.stock],
 )
 def test_rest_servers_do_not_say_where_the_kms_is(
     server: RestCatalogDouble, name: str, monkeypatch: pytest.MonkeyPatch

@@ -515,6 +515,28 @@ def test_what_a_scan_shows_is_deleted(one: Place) -> None:
         assert sorted(left) == [one for one in range(1, 9) if one not in shown], condition
 
 
+def test_a_filter_is_of_the_columns_that_its_snapshot_had(one: Place) -> None:
+    """A column that was dropped, and another one of its name; a delete is of the table's columns, on branches too."""
+    schema = pa.schema([("id", pa.int64()), ("x", pa.int64())])
+    table: Any = create_table(one.catalog, "db.t", schema, key_id="k1", kms=one.kms)
+    table.append(pa.table({"id": [1, 2], "x": [5, 6]}))
+    old = table.current_snapshot().snapshot_id
+    table.append(pa.table({"id": [7, 8], "x": [7, 8]}), branch="work")
+    for change in ("delete_column", "add_column"):
+        with table.update_schema() as update:
+            getattr(update, change)("x", *([LongType()] if change == "add_column" else []))
+    table.append(pa.table({"id": [3], "x": [5]}))
+    then = table.scan("x = 5", snapshot_id=old)
+    assert (ids(then), then.count()) == ([1], 1)
+    assert ids(table.scan("x != 5", snapshot_id=old)) == [2]
+    assert ids(table.scan("x = 7").use_ref("work")) == [7]
+    assert ids(table.scan("x = 5")) == ids(table.scan("x = 5").use_ref("main")) == [3]
+    table.delete("x is null and id = 7", branch="work")
+    assert ids(table.scan().use_ref("work")) == [8]
+    table.delete("x = 5")
+    assert ids(table) == [1, 2]
+
+
 def test_rows_are_counted_in_a_partition_of_null(one: Place) -> None:
     spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "x"))
     schema = Schema(ID, NestedField(2, "x", LongType(), required=False))
