@@ -18,7 +18,7 @@ from pyiceberg.table.update import AssertCreate
 from pyspark_iceberg_crypto.errors import ConfigurationError, TableNotFoundError
 from pyspark_iceberg_crypto.kms import CachedKms
 from pyspark_iceberg_crypto.reader import _checks, _commit, _mac, _pyiceberg, _write
-from pyspark_iceberg_crypto.reader._hadoop import current_metadata, folder_of
+from pyspark_iceberg_crypto.reader._hadoop import absolute, current_metadata, folder_of
 from pyspark_iceberg_crypto.reader._keys import EncryptedKey, TableKeys
 from pyspark_iceberg_crypto.reader._load import Tables, tables_of
 from pyspark_iceberg_crypto.reader._table import OpenedTable
@@ -173,8 +173,8 @@ def _of_warehouse(table: str, warehouse: str, names: tuple[str, ...], new: New) 
         )
     if _mac.METADATA_PATH in new.table_properties:
         raise _commit.refused_path(table)
-    path = folder_of(warehouse, names)
-    return path if urlparse(path).scheme else f"file://{Path(path).absolute()}"
+    path = folder_of(absolute(warehouse), names)
+    return path if urlparse(path).scheme else f"file://{path}"
 
 
 def _exists(io: FileIO, location: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from urllib.parse import urlparse
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.io import FileIO
@@ -48,6 +50,14 @@ def current_metadata(io: FileIO, table: str) -> str:
     while later := _version(io, table, version + 1):
         found, version = later, version + 1
     return found
+
+
+def absolute(path: str) -> str:
+    """Make a local path absolute, as metadata has it; links in it stay, unless `..` follows one."""
+    if urlparse(path).scheme:
+        return path
+    made = Path(path).absolute()
+    return str(made.resolve() if ".." in made.parts else made)
 
 
 def folder_of(warehouse: str, identifier: str | tuple[str, ...]) -> str:

@@ -34,7 +34,7 @@ from pyspark_iceberg_crypto.reader._commit import (
     refused_storage,
 )
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
-from pyspark_iceberg_crypto.reader._hadoop import current_metadata, folder_of
+from pyspark_iceberg_crypto.reader._hadoop import absolute, current_metadata, folder_of
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
 from pyspark_iceberg_crypto.reader._keys import TableKeys, in_table
 from pyspark_iceberg_crypto.reader._manifests import EncryptedSnapshot
@@ -183,12 +183,12 @@ class OfPath(Source):
         self, path: str, identifier: str | tuple[str, ...] | None, properties: Mapping[str, str]
     ) -> None:
         self.catalog = NoopCatalog("path")
-        self._path = path.rstrip("/")
+        self._path = absolute(path).rstrip("/")
         self._properties = properties
         self._name = self._path
         if identifier is not None:
             self._name = _name(identifier)
-            self._path = folder_of(path, identifier)
+            self._path = folder_of(self._path, identifier)
 
     def find(self) -> Found:
         """Find the table, and read its metadata file once."""

@@ -515,6 +515,26 @@ def test_what_a_scan_shows_is_deleted(one: Place) -> None:
         assert sorted(left) == [one for one in range(1, 9) if one not in shown], condition
 
 
+def test_a_warehouse_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "real" / "in").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real/in")
+    kms = OwnKms()
+    for path, there in (
+        ("wh", "wh"),
+        (Path("./wh2/"), "wh2"),
+        ("link/../wh", "real/wh"),  # as the system takes it
+        ("link/wh", "link/wh"),
+        (tmp_path / "link" / "wh3", "link/wh3"),
+    ):
+        table = create_table(path, "db.t", SCHEMA, key_id="k1", kms=kms)
+        assert table.location() == f"{(tmp_path / there).as_uri()}/db/t"
+        table.append(rows(1))
+        for again in (path, tmp_path / there):
+            assert ids(open_table(again, "db.t", kms=kms)) == [1]
+        assert ids(open_table(f"{path}/db/t", kms=kms)) == [1]
+
+
 def test_a_filter_is_of_the_columns_that_its_snapshot_had(one: Place) -> None:
     """A column that was dropped, and another one of its name; a delete is of the table's columns, on branches too."""
     schema = pa.schema([("id", pa.int64()), ("x", pa.int64())])
