@@ -49,8 +49,9 @@ class Listed:
         return Listed, (self.key_metadata, self.length, True)
 
 
-# Where the KMS and the catalog are, and how to log in there; what reads files needs neither.
-_NOT_PICKLED = ("encryption.", "kms.", "uri", "token", "credential", "oauth2", "auth")
+# What reads files of storages; where the KMS and the catalog are, and how to log in there, is not among that.
+_PICKLED = ("s3.", "gcs.", "adls.", "hdfs.", "hf.", "client.")
+_PICKLED_TOO = ("py-io-impl", "buffer-size", "DEFAULT_SCHEME", "DEFAULT_NETLOC")
 
 
 class EncryptedFileIO(FileIO):
@@ -198,7 +199,7 @@ class EncryptedFileIO(FileIO):
         stored.properties = {
             name: value
             for name, value in stored.properties.items()
-            if not name.lower().startswith(_NOT_PICKLED)
+            if name.startswith(_PICKLED) or name in _PICKLED_TOO
         }
         made = partial(EncryptedFileIO, pickle_file_keys=True)
         return made, (stored, self.table, None, self.settings)

@@ -415,8 +415,12 @@ def test_pickled_tasks_have_the_keys_of_their_files_where_that_is_allowed(tmp_pa
     gone = writer.file([{"id": 2}], EQUALITY, schema=Schema(ID), equality=[1], partition="p")
     writer.commit(writer.file([{"id": i, "part": "p"} for i in (1, 2, 3)], partition="p"))
     writer.commit(writer.positions(writer.append([{"id": 4}, {"id": 5}], partition="q"), [0]), gone)
-    logins = ("encryption.kms.vault.token", "uri", "credential", "token")
-    secret = {**dict.fromkeys(logins, "secret"), "s3.region": "r"}
+    logins = (
+        *("encryption.kms.vault.token", "uri", "credential", "token", "header.Authorization"),
+        *("glue.secret-access-key", "dynamodb.session-token", "jdbc.password", "ssl", "unknown"),
+    )
+    kept = {"s3.region": "r", "client.access-key-id": "i", "DEFAULT_SCHEME": "file"}
+    secret = {**dict.fromkeys(logins, "secret"), **kept}
     table = open_table(writer.location, kms=writer.kms, properties=secret, pickle_file_keys=True)
     scan = table.scan("id > 1", selected_fields=("id",))
     tasks = list(scan.plan_files())
@@ -428,7 +432,7 @@ def test_pickled_tasks_have_the_keys_of_their_files_where_that_is_allowed(tmp_pa
     found = [there.read_task(one)["id"].to_pylist() for one in its_tasks]
     assert sorted(found) == [[3], [5]]
     assert writer.kms.asked == ["k1"]
-    assert there.io.properties["s3.region"] == "r"
+    assert there.io.properties == kept
     with pytest.raises(errors.NotSupportedError, match="is not planned here"):
         there.plan_files()
     with pytest.raises(errors.NotSupportedError, match="is not pickled"):
