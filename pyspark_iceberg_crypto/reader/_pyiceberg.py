@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
@@ -56,6 +56,7 @@ from pyiceberg.manifest import (
 from pyiceberg.schema import Schema, visit_with_partner
 from pyiceberg.table import (
     DataScan,
+    FileScanTask,
     IncrementalAppendScan,
     ManifestGroupPlanner,
     Table,
@@ -65,7 +66,7 @@ from pyiceberg.table import (
 )
 from pyiceberg.table.delete_file_index import DeleteFileIndex
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, new_table_metadata
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_between_ids
 from pyiceberg.table.update.snapshot import (
     UpdateSnapshot,
     _DeleteFiles,
@@ -91,7 +92,7 @@ __all__ = [
     "DeleteFiles",
     "FastAppendFiles",
     "Found",
-    "IncrementalAppendScan",
+    "LocalAppends",
     "LocalScan",
     "ManifestFile",
     "ManifestGroupPlanner",
@@ -392,6 +393,38 @@ class LocalScan(DataScan):
 
     def _should_use_server_side_planning(self) -> bool:
         return False
+
+
+class LocalAppends(IncrementalAppendScan):
+    """A scan of what was appended, with a planner of its own."""
+
+    def planner(self) -> ManifestGroupPlanner:
+        """Make what plans it."""
+        raise NotImplementedError
+
+    def plan_files(self) -> Iterable[FileScanTask]:
+        """Plan the files that were added between the snapshots, as PyIceberg does."""
+        has_ends = self.from_snapshot_id is not None or self.to_snapshot_id is not None
+        if not has_ends and self.table_metadata.current_snapshot() is None:
+            return []
+        start, end = self._validate_and_resolve_snapshots()
+        appends = {
+            one.snapshot_id: one
+            for one in ancestors_between_ids(start, end, self.table_metadata)
+            if one.summary is not None and one.summary.operation == Operation.APPEND
+        }
+        manifests = {
+            manifest
+            for one in appends.values()
+            for manifest in one.manifests(self.io)
+            if manifest.content == ManifestContent.DATA and manifest.added_snapshot_id in appends
+        }
+        return self.planner().plan_files(
+            manifests,
+            lambda entry: (
+                entry.status == ManifestEntryStatus.ADDED and entry.snapshot_id in appends
+            ),
+        )
 
 
 class TaskPlanner(ManifestGroupPlanner):

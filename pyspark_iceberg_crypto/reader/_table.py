@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import pyarrow as pa
@@ -18,10 +18,10 @@ from pyiceberg.typedef import EMPTY_DICT, Properties
 from pyspark_iceberg_crypto.errors import NotSupportedError
 from pyspark_iceberg_crypto.reader import _commit, _mac, _write
 from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
-from pyspark_iceberg_crypto.reader._plan import Planner, know
+from pyspark_iceberg_crypto.reader._plan import Planner
 from pyspark_iceberg_crypto.reader._pyiceberg import (
     Found,
-    IncrementalAppendScan,
+    LocalAppends,
     LocalScan,
     Table,
     TableMetadata,
@@ -339,13 +339,7 @@ class EncryptedScan(LocalScan):
 
     def planner(self) -> Planner:
         """Make what plans it."""
-        return Planner(
-            table_metadata=_as_shown(self),
-            io=self.io,
-            row_filter=self.row_filter,
-            case_sensitive=self.case_sensitive,
-            options=self.options,
-        )
+        return _planner(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: one for name, one in vars(self).items() if name != "_manifest_planner"}
@@ -376,14 +370,12 @@ class EncryptedScan(LocalScan):
         return counted + sum(len(batch) for batch in batches)
 
 
-class EncryptedIncrementalScan(IncrementalAppendScan):
+class EncryptedIncrementalScan(LocalAppends):
     """A scan of what was appended to an encrypted table."""
 
-    def plan_files(self) -> Iterable[FileScanTask]:
-        """Plan the files that were added between the snapshots."""
-        tasks = list(super().plan_files())
-        know(self.io, tasks)
-        return tasks
+    def planner(self) -> Planner:
+        """Make what plans it."""
+        return _planner(self)
 
     def read_task(self, task: FileScanTask) -> pa.Table:
         """Read the rows of one planned task; see `EncryptedScan.read_task`."""
@@ -399,6 +391,16 @@ class EncryptedIncrementalScan(IncrementalAppendScan):
 
 
 _Scan = TypeVar("_Scan", EncryptedScan, EncryptedIncrementalScan)
+
+
+def _planner(scan: EncryptedScan | EncryptedIncrementalScan) -> Planner:
+    return Planner(
+        table_metadata=_as_shown(scan),
+        io=scan.io,
+        row_filter=scan.row_filter,
+        case_sensitive=scan.case_sensitive,
+        options=scan.options,
+    )
 
 
 def _as_shown(scan: EncryptedScan | EncryptedIncrementalScan) -> TableMetadata:

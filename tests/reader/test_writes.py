@@ -567,6 +567,9 @@ def test_rows_are_counted_in_a_partition_of_null(one: Place) -> None:
     for condition, found in (("x != 5", [2]), ("x >= 6 or id = 3", [2, 3]), ("x is null", [3])):
         assert ids(table.scan(condition)) == found
         assert table.scan(condition).count() == len(found)
+        appended = table.incremental_append_scan(row_filter=condition)
+        assert sorted(appended.to_arrow()["id"].to_pylist()) == found
+    assert len(list(table.incremental_append_scan(row_filter="x = 6").plan_files())) == 1
 
 
 def test_rows_of_nan_stay(one: Place) -> None:

@@ -77,6 +77,8 @@ SEAMS = {
     "pyiceberg.table.update.snapshot._SnapshotProducer.new_manifest_writer": ["self", "spec"],
     "pyiceberg.table.DataScan._should_use_server_side_planning": ["self"],
     "pyiceberg.table.DataScan._plan_files_local": ["self"],
+    "pyiceberg.table.IncrementalAppendScan._validate_and_resolve_snapshots": ["self"],
+    "pyiceberg.table.IncrementalAppendScan.plan_files": ["self"],
     "pyiceberg.table.ManifestGroupPlanner.plan_files": [
         *("self", "manifests", "manifest_entry_filter")
     ],
