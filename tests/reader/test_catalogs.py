@@ -178,6 +178,31 @@ def test_a_catalogs_own_properties_count(tmp_path: Path) -> None:
     assert type(open_table(catalog, "db.t")) is PlaintextTable
 
 
+def test_older_metadata_names_no_other_master_key(tmp_path: Path) -> None:
+    """Nothing authenticates it, and a KMS that is asked for a key tells who asks."""
+    writer = table(tmp_path / "t", hadoop=True)
+    older = json.loads(json.dumps(writer.document))
+    older["encryption-keys"][0]["encrypted-by-id"] = "other"
+    older["encryption-keys"][0]["key-id"] = older["encryption-keys"][1]["encrypted-by-id"] = "kek-2"
+    older["encryption-keys"][1]["key-id"] = older["snapshots"][0]["key-id"] = "list-2"
+    older["snapshots"][0]["manifest-list"] += ".older"
+    writer.list.with_name(f"{writer.list.name}.older").write_bytes(writer.list.read_bytes())
+    path = tmp_path / "older.metadata.json"
+    path.write_text(json.dumps(older))
+    told = {"timestamp-ms": older["last-updated-ms"], "metadata-file": path.as_uri()}
+    writer.document["metadata-log"].append(told)
+    writer.append([{"id": 3}])
+    with pytest.raises(errors.AccessDeniedError, match="'other'"):
+        verify_table(
+            *(tmp_path / "t", None),
+            kms=writer.kms,
+            properties={"encryption.allowed-key-ids": "k1"},
+            deep=True,
+            all_snapshots=True,
+        )
+    assert set(writer.kms.asked) == {"k1"}
+
+
 # ---- REST
 
 

@@ -55,11 +55,17 @@ class Subject:
         return self.loaded.document
 
     def keys_with(self, older: list[Mapping[str, Any]]) -> TableKeys:
-        """Return its keys, and those of older metadata for the files that only these name."""
+        """Return its keys, and those of older metadata for the files that only these name.
+
+        Raises:
+            AccessDeniedError: older metadata, which nothing authenticates, names a master key that is not allowed.
+        """
         if not older:
             return self.keys
         entries = [*older, *(self.document.get("encryption-keys") or [])]
-        return TableKeys(self.loaded.table, {"encryption-keys": entries}, self.client)
+        keys = TableKeys(self.loaded.table, {"encryption-keys": entries}, self.client)
+        self.settings.allowed_key_ids.check(self.loaded.table, keys.master_key_ids)
+        return keys
 
     def is_same(self, other: Subject) -> bool:
         """Whether the other is the same version of the metadata."""
