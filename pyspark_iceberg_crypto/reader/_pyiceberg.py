@@ -5,6 +5,10 @@ One method of `Table` is beside it, in `_table`; and writers are made of PyIcebe
 read from the same bytes that they are made of; no class of PyIceberg is changed.
 """
 
+# Other modules import PyIceberg's names from here.
+# ruff: noqa: F401
+# mypy: implicit-reexport
+
 from __future__ import annotations
 
 import copy
@@ -77,66 +81,6 @@ from pyiceberg.table.update.snapshot import (
 )
 
 from pyspark_iceberg_crypto.reader._checks import Trust
-
-__all__ = [
-    "KEY_OF_FILE",
-    "KEY_OF_MANIFEST",
-    "MANIFEST_LIST_SCHEMA",
-    "ROW_ID_OF_FILE",
-    "ROW_ID_OF_MANIFEST",
-    "VECTOR_OF_FILE",
-    "ArrowScan",
-    "AvroOutputFile",
-    "DataFile",
-    "DeleteFileIndex",
-    "DeleteFiles",
-    "FastAppendFiles",
-    "Found",
-    "LocalAppends",
-    "LocalScan",
-    "ManifestFile",
-    "ManifestGroupPlanner",
-    "ManifestListWriterV2",
-    "ManifestWriterV2",
-    "MergeAppendFiles",
-    "OverwriteFiles",
-    "ParquetFormatModel",
-    "ParquetFormatWriter",
-    "Pointer",
-    "Snapshot",
-    "SnapshotProducer",
-    "Table",
-    "TableMetadata",
-    "TaskPlanner",
-    "TaskReader",
-    "Transaction",
-    "UpdateSnapshot",
-    "WriteTask",
-    "bin_pack_arrow_table",
-    "bin_pack_record_batches",
-    "check_compatible",
-    "combine_positions",
-    "default_location",
-    "entries",
-    "file_io",
-    "is_sql",
-    "missing_values",
-    "names_in",
-    "new_metadata",
-    "parse_row_filter",
-    "partitions",
-    "pointer",
-    "post_commit",
-    "read_manifest_list",
-    "register",
-    "requested",
-    "staged",
-    "swap_pointer",
-    "table_metadata",
-    "trust",
-    "with_all_snapshots",
-    "with_snapshots",
-]
 
 VERSION = metadata.version("pyiceberg")
 
