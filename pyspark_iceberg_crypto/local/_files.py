@@ -15,7 +15,14 @@ from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote
 
 from pyspark_iceberg_crypto.errors import AccessDeniedError, ConfigurationError, TamperedError
-from pyspark_iceberg_crypto.local import _thrift
+from pyspark_iceberg_crypto.local._thrift import (
+    BINARY,
+    STRUCT,
+    TRUE,
+    CompactReader,
+    MalformedError,
+    Wanted,
+)
 
 HEAD = 64
 MAGICS = {
@@ -38,7 +45,19 @@ MOST_BLOCKS = 2**31 - 1
 # Encrypted Parquet: magic, pages, footer, its length, magic. The footer ends with a module: length, nonce, tag.
 PARE_MAGIC, PARE_TAIL, PARE_MODULE = 4, 8, 4 + 12 + 16
 PARE_PARSED = 4096
-ALGORITHMS = {1: "AES_GCM_V1", 2: "AES_GCM_CTR_V1"}
+
+# What the footer says in plaintext: FileCryptoMetaData (Parquet encryption, 5.2).
+GCM, CTR = "AES_GCM_V1", "AES_GCM_CTR_V1"
+_SETTINGS = {
+    1: Wanted("aad_prefix", BINARY),
+    2: Wanted("aad_file_unique", BINARY),
+    3: Wanted("supply_aad_prefix", TRUE),
+}
+_ALGORITHM = {1: Wanted(GCM, STRUCT, _SETTINGS), 2: Wanted(CTR, STRUCT, _SETTINGS)}
+CRYPTO_METADATA = {
+    1: Wanted("algorithm", STRUCT, _ALGORITHM, required=True, is_union=True),
+    2: Wanted("key_metadata", BINARY),
+}
 
 DAMAGED_HINT = (
     "The file was cut off, overwritten or changed after it was written. Restore it from a backup or from "
@@ -193,19 +212,26 @@ def footer(file: SupportsSeekAndRead, length: int, location: str) -> Mapping[str
         )
     start = length - PARE_TAIL - footer_length
     start_of_it = _read(file, start, min(footer_length, PARE_PARSED), location, length)
-    reader = _thrift.CompactReader(start_of_it)
+    reader = CompactReader(start_of_it)
     try:
-        crypto = _crypto_metadata(reader)
-        key_metadata = crypto.pop("key_metadata", None)
-    except _thrift.MalformedError as error:
+        crypto = reader.struct(CRYPTO_METADATA)
+    except MalformedError as error:
         raise broken(
             f"its footer of {footer_length} bytes does not parse as file crypto metadata"
         ) from error
     _check_module(start_of_it[reader.position :], reader.position, footer_length, broken)
-    if "algorithm" not in crypto:
+    if not crypto["algorithm"]:
         raise broken("its footer names no known encryption algorithm")
-    told = {"algorithm": crypto.pop("algorithm"), "footer_length": footer_length, **crypto}
-    return told if key_metadata is None else {**told, **_keys_of_columns(told, key_metadata)}
+    ((algorithm, settings),) = crypto["algorithm"].items()
+    told = {
+        "algorithm": algorithm,
+        "footer_length": footer_length,
+        "aad_prefix_supplied": settings.get("supply_aad_prefix", False),
+        "aad_prefix_stored": "aad_prefix" in settings,
+        "aad_file_unique_length": len(settings.get("aad_file_unique", b"")),
+    }
+    key_metadata = crypto.get("key_metadata")
+    return told if key_metadata is None else {**told, **_keys_of_columns(algorithm, key_metadata)}
 
 
 def _check_module(rest: bytes, start: int, footer_length: int, broken: Any) -> None:
@@ -224,25 +250,7 @@ def _check_module(rest: bytes, start: int, footer_length: int, broken: Any) -> N
         )
 
 
-def _crypto_metadata(reader: _thrift.CompactReader) -> dict[str, Any]:
-    """Read Parquet's FileCryptoMetaData: an algorithm, and a footer key's metadata."""
-    found: dict[str, Any] | None = None
-    key_metadata = None
-    reader.begin_struct()
-    while (field := reader.field()).type != _thrift.STOP:
-        if field == (_thrift.STRUCT, 1):
-            found = _algorithm(reader)
-        elif field == (_thrift.BINARY, 2):
-            key_metadata = reader.binary()
-        else:
-            reader.skip(field.type)
-    reader.end_struct()
-    if found is None:
-        raise _thrift.MalformedError("it has no algorithm")
-    return {**found, "key_metadata": key_metadata}
-
-
-def _keys_of_columns(told: Mapping[str, Any], key_metadata: bytes) -> Mapping[str, Any]:
+def _keys_of_columns(algorithm: str, key_metadata: bytes) -> Mapping[str, Any]:
     """Tell what a footer's key metadata says, which Iceberg's files have not: Parquet's key tools made the file."""
     try:
         material = json.loads(key_metadata)
@@ -251,44 +259,8 @@ def _keys_of_columns(told: Mapping[str, Any], key_metadata: bytes) -> Mapping[st
     except (ValueError, KeyError, TypeError, RecursionError):
         footer_key = None  # in a file beside it, or another program's
     return {
-        "pages_authenticated": told["algorithm"] == ALGORITHMS[1],
+        "pages_authenticated": algorithm == GCM,
         "footer": "encrypted",
         "footer_key": footer_key,
         "unknown": "its footer is encrypted, and this session has no KMS for Parquet files",
-    }
-
-
-def _algorithm(reader: _thrift.CompactReader) -> dict[str, Any]:
-    """Read the union EncryptionAlgorithm: one field, and a byte behind it that should be the end."""
-    found: dict[str, Any] = {}
-    reader.begin_struct()
-    field = reader.field()
-    if field.type == _thrift.STRUCT and field.id in ALGORITHMS:
-        found = {"algorithm": ALGORITHMS[field.id], **_settings(reader)}
-    else:
-        reader.skip(field.type)
-    reader.field()
-    reader.end_struct()
-    return found
-
-
-def _settings(reader: _thrift.CompactReader) -> dict[str, Any]:
-    """Read AesGcmV1 or AesGcmCtrV1, which are alike: AAD prefix, file identifier, whether a reader has the prefix."""
-    prefix, unique, supply = False, 0, False
-    reader.begin_struct()
-    while (field := reader.field()).type != _thrift.STOP:
-        if field == (_thrift.BINARY, 1):
-            reader.binary()
-            prefix = True
-        elif field == (_thrift.BINARY, 2):
-            unique = len(reader.binary())
-        elif field.id == 3 and field.type in (_thrift.TRUE, _thrift.FALSE):
-            supply = reader.boolean()
-        else:
-            reader.skip(field.type)
-    reader.end_struct()
-    return {
-        "aad_prefix_supplied": supply,
-        "aad_prefix_stored": prefix,
-        "aad_file_unique_length": unique,
     }

@@ -37,12 +37,14 @@ class Wanted(NamedTuple):
         type: one of the types above; TRUE for a boolean.
         of: the fields of the struct that it is, or that are in its list; or the type of what is in its list.
         required: whether a struct without it is malformed.
+        is_union: whether it is a struct that has one field.
     """
 
     name: str
     type: int
     of: Mapping[int, Wanted] | int | None = None
     required: bool = False
+    is_union: bool = False
 
 
 class CompactReader:
@@ -106,21 +108,33 @@ class CompactReader:
         found: dict[str, Any] = {}
         self.begin_struct()
         while (field := self.field()).type != STOP:
-            one = wanted.get(field.id)
-            kind = TRUE if field.type == FALSE else field.type
-            if one is None or one.type != kind:
-                self.skip(field.type)
-            else:
-                found[one.name] = self._value(one)
+            found |= self._field(field, wanted)
         self.end_struct()
         for one in wanted.values():
             if one.required and one.name not in found:
                 raise MalformedError(f"it has no {one.name}")
         return found
 
+    def _union(self, wanted: Mapping[int, Wanted]) -> dict[str, Any]:
+        """Read one field, and a byte behind it that should be the end."""
+        self.begin_struct()
+        found = self._field(self.field(), wanted)
+        self.field()
+        self.end_struct()
+        return found
+
+    def _field(self, field: Field, wanted: Mapping[int, Wanted]) -> dict[str, Any]:
+        one = wanted.get(field.id)
+        kind = TRUE if field.type == FALSE else field.type
+        if one is not None and one.type == kind:
+            return {one.name: self._value(one)}
+        self.skip(field.type)
+        return {}
+
     def _value(self, one: Wanted) -> Any:
         if one.type == STRUCT:
-            return self.struct(one.of if isinstance(one.of, Mapping) else {})
+            read = self._union if one.is_union else self.struct
+            return read(one.of if isinstance(one.of, Mapping) else {})
         if one.type == LIST:
             return self._list(one)
         if one.type == BINARY:

@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark_iceberg_crypto.local import _thrift
-from pyspark_iceberg_crypto.local._thrift import BINARY, STRUCT, TRUE, MalformedError, Wanted
-
-_SETTINGS = {
-    1: Wanted("aad_prefix", BINARY),
-    2: Wanted("aad_file_unique", BINARY),
-    3: Wanted("supply_aad_prefix", TRUE),
-}
-_ALGORITHM = {1: Wanted("gcm", STRUCT, _SETTINGS), 2: Wanted("ctr", STRUCT, _SETTINGS)}
-_CRYPTO = {1: Wanted("algorithm", STRUCT, _ALGORITHM), 2: Wanted("key_metadata", BINARY)}
+from pyspark_iceberg_crypto.local._files import CRYPTO_METADATA, GCM
+from pyspark_iceberg_crypto.local._thrift import BINARY, STRUCT, TRUE, MalformedError
 
 
 def read(footer: bytes) -> tuple[dict[str, Any], int]:
@@ -30,10 +23,10 @@ def read(footer: bytes) -> tuple[dict[str, Any], int]:
     """
     reader = _thrift.CompactReader(footer)
     try:
-        found = reader.struct(_CRYPTO)
+        found = reader.struct(CRYPTO_METADATA)
     except MalformedError as error:
         raise _malformed("does not parse") from error
-    if not found.get("algorithm"):
+    if not found["algorithm"]:
         raise _malformed("does not parse")
     if footer[: reader.position] != _written(found):
         raise _malformed("has unknown parts")
@@ -47,7 +40,7 @@ def _malformed(what: str) -> MalformedError:
 def _written(crypto: dict[str, Any]) -> bytes:
     """Write it again, as Parquet's writers do."""
     kind, settings = next(iter(crypto["algorithm"].items()))
-    written = bytes([STRUCT | 1 << 4, STRUCT | (1 if kind == "gcm" else 2) << 4])
+    written = bytes([STRUCT | 1 << 4, STRUCT | (1 if kind == GCM else 2) << 4])
     written += _fields(
         [(1, settings.get("aad_prefix")), (2, settings.get("aad_file_unique"))],
         settings.get("supply_aad_prefix"),

@@ -13,6 +13,7 @@ from pyarrow.fs import FSSpecHandler, PyFileSystem
 from pyiceberg.io import InputFile
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
+from pyspark_iceberg_crypto.local._files import GCM
 from pyspark_iceberg_crypto.local._thrift import MalformedError
 from pyspark_iceberg_crypto.reader import _crypto_metadata
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
@@ -153,7 +154,7 @@ def _is_gcm(footer: bytes) -> bool:
         crypto, _ = _crypto_metadata.read(footer)
     except MalformedError:
         return False
-    return "gcm" in crypto["algorithm"]
+    return GCM in crypto["algorithm"]
 
 
 @contextmanager

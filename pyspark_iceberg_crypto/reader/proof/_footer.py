@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark_iceberg_crypto.local import _thrift
+from pyspark_iceberg_crypto.local._files import GCM
 from pyspark_iceberg_crypto.local._thrift import BINARY, I16, I32, I64, LIST, STRUCT, Wanted
 from pyspark_iceberg_crypto.reader import _crypto_metadata
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
@@ -123,7 +124,7 @@ def parsed(name: str, content: bytes, wanted: dict[int, Wanted]) -> dict[str, An
 
 
 def _file_aad(crypto: dict[str, Any], key: KeyMetadata) -> bytes:
-    settings = crypto["algorithm"].get("gcm")
+    settings = crypto["algorithm"].get(GCM)
     if settings is None:
         raise FoundError(
             UNAUTHENTICATED,
