@@ -1,4 +1,4 @@
-"""Doubles for what stands behind `_jvm`: a JVM's exceptions, and PythonApi. And a double of a KMS."""
+"""Doubles for what stands behind `_jvm`: a JVM's exceptions, and PythonApi's answers. And a double of a KMS."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -155,6 +155,104 @@ def broken_json() -> dict[str, Any]:
     count = {"kind": "data", "magic": "PAR1", "encrypted": False, "files": 1, "bytes": 10}
     totals = {"files": 1, "bytes": 10}
     return verify_json(ok=False, problem_count=1, problems=[problem], counts=[count], **totals)
+
+
+def row(kind: str, key_id: str, **more: Any) -> dict[str, Any]:
+    found = dict.fromkeys(
+        ("encrypted_by", "created_at", "age_days", "kms_answers", "authenticated_wrapping")
+    )
+    rest = {
+        "snapshots": 0,
+        "overdue": False,
+        "problem": None,
+        "used_for": None,
+        "key_length": None,
+        "key_version": None,
+    }
+    return {"key_id": key_id, "kind": kind, **found, **rest, **more}
+
+
+def keys_json(*more: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """What PythonApi tells of a table with two snapshots."""
+    kms = {"kms_answers": True, "authenticated_wrapping": True}
+    kek = {"encrypted_by": "k1", "created_at": "2026-11-01T00:00:00Z", "age_days": 21}
+    rows = [
+        row("master", "k1", snapshots=2, **kms),
+        row("kek", "kek-1", snapshots=2, key_length=16, **kek, **kms),
+        row("manifest list", "list-1", encrypted_by="kek-1", snapshots=1, key_length=16),
+        row("manifest list", "list-2", encrypted_by="kek-1", snapshots=1, key_length=32),
+        *more,
+    ]
+    found = {
+        "table": "lake.db.t",
+        "key_id": "k1",
+        "data_key_length": None,
+        "kek_max_age_days": 730,
+        "kms": "Keystore /k.p12",
+        "kms_calls": 1,
+        "kms_problem": None,
+        "rows": rows,
+    }
+    return {**found, **changes}
+
+
+DONE = {"table": "lake.db.t", "message": "done", "committed": True}
+ENCRYPTED = {
+    **DONE,
+    **{"key_id": "k", "refs": 1, "files": 2, "bytes": 3, "copied_files": 2, "files_left": 0},
+    **{"rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"},
+}
+PRUNED = {**DONE, "keys_before": 3, "removed": 1, "kept": 2, "bytes_before": 9, "bytes_after": 5}
+ROTATED = {
+    **DONE,
+    **{"old_key_id": "k", "new_key_id": "k", "keks": 1, "old_versions": None},
+    **{"new_versions": "2", "kms_calls": 2, "value_keys": 0, "value_keys_left": None},
+}
+FINDING = {"kind": "key id removed", "problem": "p", "consequence": "c", "hint": "h"}
+REENCRYPTED = {
+    **DONE,
+    **{"data_files": 1, "delete_files": 0, "bytes": 9, "left": 0, "snapshots": 1, "refs": ""},
+    "expire_statement": None,
+}
+TABLES = [
+    {"name": "lake.db.t", "view": False, "failure": None, "hint": None},
+    {"name": "lake.db.u", "view": False, "failure": None, "hint": None},
+    {"name": "lake.db.v", "view": True, "failure": None, "hint": None},
+    {"name": "lake.no", "view": False, "failure": "may not list it", "hint": "ask"},
+]
+ANSWERS: dict[str, Any] = {
+    "list_tables": TABLES,
+    "encrypt_table": ENCRYPTED,
+    "decrypt_table": {**DONE, "old_key_id": "k", "files": 1, "bytes": 9},
+    "purge_plaintext": {
+        **DONE,
+        "files": 1,
+        "bytes": 9,
+        "paths": ["/a"],
+        "outside": {},
+        "outside_paths": [],
+        "left": 0,
+        "left_paths": [],
+        "gaps": [],
+    },
+    "prune_encryption_keys": PRUNED,
+    "reencrypt_table": REENCRYPTED,
+    "repair_table": {
+        "table": "lake.db.t",
+        "unchecked": False,
+        "findings": [{**FINDING, "repairable": True, "repaired": False}],
+    },
+    "rotate_master_key": ROTATED,
+    "rotate_catalog": {
+        "done": [ROTATED],
+        "left": [{"table": "lake.no", "problem": "may not list it", "hint": "ask"}],
+        "skipped": ["lake.db.v"],
+        "current": [],
+    },
+    "encryption_keys": keys_json(),
+    "master_key_use": {"table": "lake.db.t", "key_id": "k", "has_old_plaintext": False},
+    "check_report": None,
+}
 
 
 class SparkDouble:

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 from click.shell_completion import get_completion_class
 from click.testing import CliRunner, Result
-from doubles.in_process import DoubleKms, SparkDouble, answering, evidence_json
+from doubles.in_process import ANSWERS, DoubleKms, SparkDouble, answering, evidence_json
 
 from pyspark_iceberg_crypto import (
     KeyNotFoundError,
@@ -40,72 +40,6 @@ sys.path.insert(0, str(ROOT / "dev"))
 import output_schemas  # noqa: E402
 
 Run = Callable[..., Result]
-DONE = {"table": "lake.db.t", "message": "done", "committed": True}
-ENCRYPTED = {
-    **DONE,
-    **{"key_id": "k", "refs": 1, "files": 2, "bytes": 3, "copied_files": 2, "files_left": 0},
-    **{"rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"},
-}
-PRUNED = {**DONE, "keys_before": 3, "removed": 1, "kept": 2, "bytes_before": 9, "bytes_after": 5}
-ROTATED = {
-    **DONE,
-    **{"old_key_id": "k", "new_key_id": "k", "keks": 1, "old_versions": None},
-    **{"new_versions": "2", "kms_calls": 2, "value_keys": 0, "value_keys_left": None},
-}
-FINDING = {"kind": "key id removed", "problem": "p", "consequence": "c", "hint": "h"}
-KEY = {
-    **{"key_id": "k1", "kind": "master", "encrypted_by": None, "created_at": None},
-    **{"age_days": None, "snapshots": 1, "overdue": False, "kms_answers": True},
-    **{"authenticated_wrapping": True, "problem": None, "used_for": None, "key_length": None},
-}
-KEYS = {
-    **{"table": "lake.db.t", "key_id": "k1", "data_key_length": None, "kek_max_age_days": 730},
-    **{"kms": "keystore", "kms_calls": 1, "kms_problem": None, "rows": [KEY]},
-}
-REENCRYPTED = {
-    **DONE,
-    **{"data_files": 1, "delete_files": 0, "bytes": 9, "left": 0, "snapshots": 1, "refs": ""},
-    "expire_statement": None,
-}
-TABLES = [
-    {"name": "lake.db.t", "view": False, "failure": None, "hint": None},
-    {"name": "lake.db.u", "view": False, "failure": None, "hint": None},
-    {"name": "lake.db.v", "view": True, "failure": None, "hint": None},
-    {"name": "lake.no", "view": False, "failure": "may not list it", "hint": "ask"},
-]
-ANSWERS: dict[str, Any] = {
-    "list_tables": TABLES,
-    "encrypt_table": ENCRYPTED,
-    "decrypt_table": {**DONE, "old_key_id": "k", "files": 1, "bytes": 9},
-    "purge_plaintext": {
-        **DONE,
-        "files": 1,
-        "bytes": 9,
-        "paths": ["/a"],
-        "outside": {},
-        "outside_paths": [],
-        "left": 0,
-        "left_paths": [],
-        "gaps": [],
-    },
-    "prune_encryption_keys": PRUNED,
-    "reencrypt_table": REENCRYPTED,
-    "repair_table": {
-        "table": "lake.db.t",
-        "unchecked": False,
-        "findings": [{**FINDING, "repairable": True, "repaired": False}],
-    },
-    "rotate_master_key": ROTATED,
-    "rotate_catalog": {
-        "done": [ROTATED],
-        "left": [{"table": "lake.no", "problem": "may not list it", "hint": "ask"}],
-        "skipped": ["lake.db.v"],
-        "current": [],
-    },
-    "encryption_keys": KEYS,
-    "master_key_use": {"table": "lake.db.t", "key_id": "k", "has_old_plaintext": False},
-    "check_report": None,
-}
 
 
 @pytest.fixture
@@ -245,6 +179,20 @@ def test_json_of_the_demo(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert valid("demo", run("demo", "--output", "json"))["folder"] == "/kept"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("encrypt lake.db.t --key-id k", "purge lake.db.t", "decrypt lake.db.t --confirm"),
+        *("prune lake.db.t", "reencrypt lake.db.t", "repair lake.db.t", "rotate lake.db.t"),
+        *("rotate lake.db.t --kek", "keys lake.db.t"),
+    ],
+)
+def test_what_could_not_be_done_is_2(run: Run, line: str) -> None:
+    result = run(*line.split(), fails=("lake.db.t",))
+    told = "error: no key for lake.db.t\nhint: create it\n"
+    assert (result.exit_code, result.stderr) == (2, told)
+
+
 def test_an_error_as_json(run: Run) -> None:
     result = run("prune", "lake.db.t", "--output", "json", fails=("lake.db.t",))
     assert result.exit_code == 2
@@ -345,7 +293,13 @@ def test_a_person_is_asked_before_a_change(run: Run, monkeypatch: pytest.MonkeyP
 
     def asked(_: Any, table: str, dry_run: bool) -> PruneReport:
         dry.append(dry_run)
-        return PruneReport(**{**PRUNED, "committed": not dry_run, "removed": len(table) - 9})
+        return PruneReport(
+            **{
+                **ANSWERS["prune_encryption_keys"],
+                "committed": not dry_run,
+                "removed": len(table) - 9,
+            }
+        )
 
     monkeypatch.setattr("pyspark_iceberg_crypto.cli._prune.prune_encryption_keys", asked)
     result = run("prune", "lake.db.tt")
@@ -376,7 +330,11 @@ def test_all_tables_of_a_namespace(run: Run) -> None:
     result = run("encrypt", "lake", "--key-id", "k", plain=("lake.db.u",))
     assert "· lake.db.t: skipped: it is already encrypted\n✓ lake.db.t: done" in result.stdout
     result = run(
-        "purge", "lake.db.*", "--confirm", plain=("lake.db.u",), answers={"list_tables": TABLES[:2]}
+        "purge",
+        "lake.db.*",
+        "--confirm",
+        plain=("lake.db.u",),
+        answers={"list_tables": ANSWERS["list_tables"][:2]},
     )
     assert (result.exit_code, result.stdout.splitlines()) == (
         0,

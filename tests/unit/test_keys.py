@@ -1,65 +1,18 @@
 """What encryption_keys makes of the JVM's answer, how it looks, and the command's exit codes."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-from doubles.in_process import answering
+from click.testing import Result
+from doubles.in_process import answering, keys_json, row
 
-from pyspark_iceberg_crypto import (
-    ConfigurationError,
-    KeysReport,
-    KmsUnavailableError,
-    cli,
-    encryption_keys,
-)
-from pyspark_iceberg_crypto.cli import _keys, _session
+from pyspark_iceberg_crypto import ConfigurationError, encryption_keys
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.verbs.keys import of
 
 UGLY = "<script>alert(1)</script>[red]\x1b[31m"
-
-
-def row(kind: str, key_id: str, **more: Any) -> dict[str, Any]:
-    found = dict.fromkeys(
-        ("encrypted_by", "created_at", "age_days", "kms_answers", "authenticated_wrapping")
-    )
-    rest = {
-        "snapshots": 0,
-        "overdue": False,
-        "problem": None,
-        "used_for": None,
-        "key_length": None,
-        "key_version": None,
-    }
-    return {"key_id": key_id, "kind": kind, **found, **rest, **more}
-
-
-def keys_json(*more: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """What PythonApi tells of a table with two snapshots."""
-    kms = {"kms_answers": True, "authenticated_wrapping": True}
-    kek = {"encrypted_by": "k1", "created_at": "2026-11-01T00:00:00Z", "age_days": 21}
-    rows = [
-        row("master", "k1", snapshots=2, **kms),
-        row("kek", "kek-1", snapshots=2, key_length=16, **kek, **kms),
-        row("manifest list", "list-1", encrypted_by="kek-1", snapshots=1, key_length=16),
-        row("manifest list", "list-2", encrypted_by="kek-1", snapshots=1, key_length=32),
-        *more,
-    ]
-    found = {
-        "table": "lake.db.t",
-        "key_id": "k1",
-        "data_key_length": None,
-        "kek_max_age_days": 730,
-        "kms": "Keystore /k.p12",
-        "kms_calls": 1,
-        "kms_problem": None,
-        "rows": rows,
-    }
-    return {**found, **changes}
 
 
 def test_a_table_whose_keys_are_all_well(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,41 +73,22 @@ def test_hostile_text_is_escaped() -> None:
     assert "<table>" in html
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
-
-    def invoke(answer: KeysReport | Exception, *arguments: str) -> Result:
-        def give(*_: Any) -> KeysReport:
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        monkeypatch.setattr(_session, "session", session)
-        monkeypatch.setattr(_keys, "encryption_keys", give)
-        return CliRunner().invoke(cli.main, ["keys", "lake.db.t", *arguments])
-
-    return invoke
-
-
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        (of(keys_json()), 0),
-        (of(keys_json(row("kek", "old", overdue=True))), 1),
-        (of(keys_json(row("kek", "old", problem="x"), kms_problem="down")), 2),
-        (KmsUnavailableError("down", "wait"), 2),
+        (keys_json(), 0),
+        (keys_json(row("kek", "old", overdue=True)), 1),
+        (keys_json(row("kek", "old", problem="x"), kms_problem="down"), 2),
     ],
-    ids=["well", "overdue", "no answer", "not loaded"],
+    ids=["well", "overdue", "no answer"],
 )
 def test_the_commands_exit_codes(
-    run: Callable[..., Result], answer: KeysReport | Exception, code: int
+    command: Callable[..., tuple[Result, list[Any]]], answer: dict[str, Any], code: int
 ) -> None:
-    assert run(answer).exit_code == code
+    assert command("keys", "lake.db.t", answer=answer)[0].exit_code == code
 
 
-def test_the_command_as_json(run: Callable[..., Result]) -> None:
-    found = json.loads(run(of(keys_json()), "--output", "json").stdout)
+def test_the_command_as_json(command: Callable[..., tuple[Result, list[Any]]]) -> None:
+    result, _ = command("keys", "lake.db.t", "--output", "json", answer=keys_json())
+    found = json.loads(result.stdout)
     assert (found["ok"], found["keys"][0]["kind"]) == (True, "master")
