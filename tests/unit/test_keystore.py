@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.in_process import answering
 from harness.keystore import few_iterations
 
 from pyspark_iceberg_crypto import (
@@ -206,6 +205,7 @@ def test_a_failure_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         ({"keys": "k1"}, "must be a list of names"),
         ({"keys": ["k1", ""]}, "'' cannot be a key's name"),
         ({"keys": [" k1"]}, "' k1' cannot be"),
+        ({"keys": [7]}, "7 cannot be a key's name"),
         ({"keys": ["Orders", "orders"]}, "'Orders' and 'orders' are the same name"),
         ({"keys": ["k1.v2"]}, "the name of version 2 of key 'k1'"),
         ({"keys": ["Orders.V2"]}, "the name of version 2 of key 'orders'"),
@@ -274,24 +274,6 @@ def test_a_keytool_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
         Keystore.create(tmp_path / "k.p12", ["k1"], password_env="STORE_PASSWORD")
     assert "try again" in caught.value.hint
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bin"]
-
-
-def test_check_tries_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(
-        "pyspark_iceberg_crypto.jvm._jvm.run", answering(lambda *args: calls.append(args))
-    )
-    store = Keystore.create(tmp_path / "k.p12", ["k1", "k2"], password_env="STORE_PASSWORD")
-    monkeypatch.setattr(
-        "pyspark_iceberg_crypto.jvm._jvm.catalog_properties", lambda *_: store.properties()
-    )
-    store.check("spark", catalog="lake")  # type: ignore[arg-type]
-    store.check("spark", key_id="k9")  # type: ignore[arg-type]
-    assert calls == [
-        ("check_key", "lake", "k1"),
-        ("check_key", "lake", "k2"),
-        ("check_key", "lake", "k9"),
-    ]
 
 
 @pytest.fixture(scope="module")

@@ -148,12 +148,6 @@ def test_a_missing_key_is_named_beside_those_there_are(hsm: SoftHsm, method: str
     assert "k1, k1.v02, k2" in caught.value.hint
 
 
-@pytest.mark.parametrize("name", ["k1.v2", "", " k", "a\nb", 7], ids=repr)
-def test_bad_names(hsm: SoftHsm, name: Any) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be a key's name"):
-        token(hsm, "stocked").create_key(name)
-
-
 def test_bad_sizes(hsm: SoftHsm) -> None:
     with pytest.raises(ConfigurationError, match="512 bits"):
         token(hsm, "stocked").create_key("big", key_bits=512)
