@@ -12,7 +12,8 @@ from harness import programs
 from harness.classes import SPARK_CATALOG
 from harness.files import files_below, magic
 from harness.jars import ROOT, SPARK_JARS, build_jars, our_jar
-from servers.rest import RestServer, start_rest_server
+from servers.process import Server
+from servers.rest import start_rest_server
 
 from pyspark_iceberg_crypto import Keystore
 
@@ -60,7 +61,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def rest(tmp_path: Path) -> Iterator[RestServer]:
+def rest(tmp_path: Path) -> Iterator[Server]:
     server = start_rest_server(tmp_path / "rest.db", tmp_path / "warehouse", tmp_path / "rest.log")
     yield server
     server.stop()
@@ -94,7 +95,7 @@ def test_quickstart(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_rest_catalog_and_verification_of_all_its_tables(tmp_path: Path, rest: RestServer) -> None:
+def test_rest_catalog_and_verification_of_all_its_tables(tmp_path: Path, rest: Server) -> None:
     said = python("rest_catalog.py", rest.uri, str(tmp_path / "keys.p12"), cwd=tmp_path)
     assert "of lake.example.orders are encrypted" in said
     assert "KmsMetrics(" in said
@@ -262,7 +263,7 @@ print("left out:", left)
 
 
 @pytest.mark.nightly
-def test_pages_on_tables(tmp_path: Path, rest: RestServer) -> None:
+def test_pages_on_tables(tmp_path: Path, rest: Server) -> None:
     """Their Python and SQL, in order, but for the blocks that need what is not here."""
     pages = (
         "verification",
@@ -288,7 +289,7 @@ def test_readme(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_guide(tmp_path: Path, rest: RestServer) -> None:
+def test_guide(tmp_path: Path, rest: Server) -> None:
     """After README in one process: the guide, and the pages on metrics, notebooks, audits and recovery."""
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -13,7 +13,8 @@ from harness.keystore import TestKeystore, make_keystore
 from harness.sessions import OtherSession
 from harness.world import World, catalog_conf
 from servers.flink import VERSIONS, Flink, FlinkError
-from servers.rest import RestServer, start_rest_server
+from servers.process import Server
+from servers.rest import start_rest_server
 
 pytestmark = pytest.mark.nightly
 
@@ -28,7 +29,7 @@ class Place:
 
     folder: Path
     keystore: TestKeystore
-    rest: RestServer
+    rest: Server
 
     def page(self) -> list[list[str]]:
         """The statements of each block of the page, on this place."""

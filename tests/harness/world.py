@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from servers.rest import RestServer, start_rest_server
+from servers.process import Server
+from servers.rest import start_rest_server
 
 from harness.classes import (
     IMPLEMENTATIONS,
@@ -49,7 +50,7 @@ class World:
 
     root: Path
     keystore: TestKeystore
-    rest: RestServer
+    rest: Server
     jar: Path
     classes: Path
     doubles: Path

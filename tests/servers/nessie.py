@@ -2,25 +2,12 @@
 
 import os
 import re
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.jars import build_jars
-from harness.programs import free_port, start_logging, wait_for_end, wait_until_it_listens
+from harness.programs import free_port, start_logging, wait_until_it_listens
 
-
-@dataclass
-class NessieServer:
-    """A running server. `stop` ends this process and no other."""
-
-    process: "subprocess.Popen[Any]"
-    uri: str
-
-    def stop(self) -> None:
-        self.process.terminate()
-        wait_for_end(self.process)
+from servers.process import Server
 
 
 def java_21() -> Path | None:
@@ -33,7 +20,7 @@ def java_21() -> Path | None:
     return None
 
 
-def start_nessie(java: Path, log: Path) -> NessieServer:
+def start_nessie(java: Path, log: Path) -> Server:
     """Starts the server; returns once it listens."""
     port = free_port()
     settings = {
@@ -47,4 +34,4 @@ def start_nessie(java: Path, log: Path) -> NessieServer:
     command = [java, *options, "-jar", build_jars("nessie-server")[0]]
     process = start_logging(command, log, {"JAVA_TOOL_OPTIONS": ""})
     wait_until_it_listens(process, port, log)
-    return NessieServer(process, f"http://127.0.0.1:{port}/api/v2")
+    return Server(process, f"http://127.0.0.1:{port}/api/v2")

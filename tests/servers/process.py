@@ -1,15 +1,28 @@
-"""Servers that are programs of this folder: each tells where it listens, and ends when its input does."""
+"""Servers in processes of their own; those that are programs of this folder tell where they listen."""
 
 import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
+from typing import Any
 
 from harness.programs import START_SECONDS, wait_for_end
 
 Process = subprocess.Popen[str]
+
+
+@dataclass
+class Server:
+    """A running server. `stop` ends this process and no other."""
+
+    process: "subprocess.Popen[Any]"
+    uri: str
+
+    def stop(self) -> None:
+        end(self.process)
 
 
 def start_server(
@@ -60,8 +73,10 @@ def start_java(
     return process, int(port)
 
 
-def end(process: Process) -> None:
-    """Ends one of them, and no other."""
-    assert process.stdin is not None
-    process.stdin.close()
+def end(process: "subprocess.Popen[Any]") -> None:
+    """Ends one of them, and no other; programs of this folder end when their input does."""
+    if process.stdin is None:
+        process.terminate()
+    else:
+        process.stdin.close()
     wait_for_end(process)

@@ -3,30 +3,18 @@
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.jars import SPARK_JARS, build_jars
-from harness.programs import free_port, start_spark, wait_for_end, wait_until_it_listens
+from harness.programs import free_port, start_spark, wait_until_it_listens
+
+from servers.process import Server
 
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 THRIFT = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
 
-@dataclass
-class SparkServer:
-    """A running server. `stop` ends this process and no other."""
-
-    process: "subprocess.Popen[Any]"
-    url: str
-
-    def stop(self) -> None:
-        self.process.terminate()
-        wait_for_end(self.process)
-
-
-def start_connect(conf: Mapping[str, str], folder: Path) -> SparkServer:
+def start_connect(conf: Mapping[str, str], folder: Path) -> Server:
     """Starts Spark Connect; its log and configuration are in the folder."""
     port = free_port()
     own = {
@@ -41,7 +29,7 @@ def start_connect(conf: Mapping[str, str], folder: Path) -> SparkServer:
         own["spark.jars"] = f"{conf['spark.jars']},{connect}"
         environment["LD_PRELOAD"] = str(_loopback(folder.with_suffix(".so")))
     process = _start(CONNECT, {**conf, **own}, folder, port, environment)
-    return SparkServer(process, f"sc://127.0.0.1:{port}")
+    return Server(process, f"sc://127.0.0.1:{port}")
 
 
 def _loopback(library: Path) -> Path:
@@ -52,7 +40,7 @@ def _loopback(library: Path) -> Path:
     return library
 
 
-def start_thrift(conf: Mapping[str, str], folder: Path) -> SparkServer:
+def start_thrift(conf: Mapping[str, str], folder: Path) -> Server:
     """Starts Spark's Thrift server; its log, configuration and scratch are in the folder.
 
     The jars are on the class path: sessions begin with a look at spark_catalog, in threads that do not see spark.jars.
@@ -66,9 +54,8 @@ def start_thrift(conf: Mapping[str, str], folder: Path) -> SparkServer:
         "spark.hadoop.hive.exec.scratchdir": str(folder / "scratch"),
         "spark.hadoop.hive.exec.local.scratchdir": str(folder / "local-scratch"),
     }
-    return SparkServer(
-        _start(THRIFT, {**conf, **own}, folder, port), f"jdbc:hive2://127.0.0.1:{port}"
-    )
+    process = _start(THRIFT, {**conf, **own}, folder, port)
+    return Server(process, f"jdbc:hive2://127.0.0.1:{port}")
 
 
 def _start(

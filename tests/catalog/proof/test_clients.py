@@ -89,10 +89,10 @@ def client(
     server = start(shop.conf, folder / "server")
     try:
         if request.param == "jdbc":
-            yield beeline(server.url, folder)
+            yield beeline(server.uri, folder)
         else:
-            with OtherSession({"spark.remote": server.url}) as session:
-                yield connected(session, server.url)
+            with OtherSession({"spark.remote": server.uri}) as session:
+                yield connected(session, server.uri)
     finally:
         server.stop()
 

@@ -15,7 +15,8 @@ from harness.lake import Lake
 from harness.sessions import OtherSession, joined
 from harness.world import World, catalog_conf
 from servers.aws import REGION, AwsServer, start_moto
-from servers.nessie import NessieServer, java_21, start_nessie
+from servers.nessie import java_21, start_nessie
+from servers.process import Server
 
 from pyspark_iceberg_crypto import kms_metrics
 
@@ -120,7 +121,7 @@ def test_errors_are_those_of_the_analyzer(lake: Lake) -> None:
 @pytest.fixture(params=["glue", "nessie"])
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
     """A catalog's server, and the catalog's properties; Glue's is moto's."""
-    started: AwsServer | NessieServer
+    started: AwsServer | Server
     if request.param == "glue":
         started = start_moto(tmp_path / "moto.log")
         options = {"glue.endpoint": started.url, "client.region": REGION}
