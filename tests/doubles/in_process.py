@@ -196,6 +196,7 @@ def keys_json(*more: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {**found, **changes}
 
 
+# What PythonApi tells of each operation.
 DONE = {"table": "lake.db.t", "message": "done", "committed": True}
 ENCRYPTED = {
     **DONE,
