@@ -1,14 +1,18 @@
 """What every KMS client must do: one contract, seven KMSs; AWS as two programs imitate it, Hadoop KMS and Ranger's.
 
-A KMS's own folder has what only that one does. Whole tables are in test_every_kms.py.
+With the fixture `client`, by Java's client and by Python's. What is Python's alone is in test_python.py, a KMS's own
+folder has what only that one does, and whole tables are in test_every_kms.py.
 """
 
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from harness.in_python import in_python
 from harness.jvm import Jvm
 from harness.refused import refused
 from harness.subject import EVERY, KEY, Subject, on
@@ -23,6 +27,7 @@ from pyspark_iceberg_crypto import (
     KmsUnavailableError,
     NotSupportedError,
 )
+from pyspark_iceberg_crypto.kms import from_properties
 
 UNCACHED = {"encryption.kms.cache.ttl-ms": "0"}
 
@@ -36,6 +41,20 @@ AUTHENTIC = tuple(
     kind for kind in EVERY if kind != "ministack"
 )  # it notices no tampering, and rotates nothing
 STORED = ("keystore", "vault", "pkcs11", "hadoop")  # whose wrapped keys have a header of ours
+
+
+@pytest.fixture(params=["java", "python"])
+def client(
+    request: pytest.FixtureRequest, kms: Subject, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
+    """The KMS's own client in the JVM, or Python's of the same properties, without a cache."""
+    if request.param == "java":
+        yield kms.client()
+        return
+    in_python(kms.backend.environment, monkeypatch)
+    made = from_properties(kms.properties | UNCACHED)
+    yield SimpleNamespace(wrap=made.wrap_key, unwrap=made.unwrap_key)
+    made.close()
 
 
 @pytest.mark.parametrize("length", [nightly(16), nightly(24), 32])
@@ -77,13 +96,14 @@ def test_works_again_after_close(kms: Subject) -> None:
 
 
 @on(*AUTHENTIC)
-def test_rotation(kms: Subject) -> None:
-    key, client = kms.new_key(), kms.client()
+def test_rotation(kms: Subject, client: Any) -> None:
+    key = kms.new_key()
     old = client.wrap(KEY, key)
     kms.admin.rotate_key(key)
     fresh = kms.client()
     new = fresh.wrap(KEY, key)
     assert fresh.unwrap(old, key) == client.unwrap(new, key) == KEY
+    assert fresh.unwrap(client.wrap(KEY, key), key) == KEY
     if kms.backend.kind in ("keystore", "vault", "hadoop"):  # a token is looked at every 10 s
         end = len(b"ICWK") + 2 + len(kms.backend.kind) + 4
         assert [int.from_bytes(blob[end - 4 : end], "big") for blob in (old, new)] == [1, 2]
@@ -91,9 +111,8 @@ def test_rotation(kms: Subject) -> None:
 
 @on(*AUTHENTIC)
 @pytest.mark.parametrize("places", [20, nightly(100)])
-def test_a_flipped_bit(kms: Subject, places: int) -> None:
+def test_a_flipped_bit(kms: Subject, client: Any, places: int) -> None:
     """Wherever it is. In what names the key, its version or the layout, the error says that instead."""
-    client = kms.client()
     blob = client.wrap(KEY, kms.key)
     header = {"aws": 36}.get(kms.backend.kind, len(b"ICWK") + 2 + len(kms.backend.kind) + 4)
     for place in range(0, len(blob), max(1, len(blob) // places)):
@@ -108,8 +127,7 @@ def test_a_flipped_bit(kms: Subject, places: int) -> None:
 
 
 @on(*AUTHENTIC)
-def test_cut_off_or_longer(kms: Subject) -> None:
-    client = kms.client()
+def test_cut_off_or_longer(kms: Subject, client: Any) -> None:
     blob = client.wrap(KEY, kms.key)
     for wrong in (b"", blob[:1], blob[: len(blob) // 2], blob[:-1], blob + b"\0"):
         with pytest.raises(BadWrappedKeyError) as raised:
@@ -119,18 +137,17 @@ def test_cut_off_or_longer(kms: Subject) -> None:
 
 
 @on("keystore", "vault", "gcp", "azure", "pkcs11", "hadoop", "ranger")
-def test_of_another_key(kms: Subject) -> None:
+def test_of_another_key(kms: Subject, client: Any) -> None:
     """AWS's say themselves which key it was; the key id that a caller names is checked by the real one."""
-    client = kms.client()
     blob = client.wrap(KEY, kms.other)
     kms.refused(BadWrappedKeyError, lambda: client.unwrap(blob, kms.key), kms.key)
 
 
-def test_of_another_kms(kms: Subject) -> None:
+def test_of_another_kms(kms: Subject, client: Any) -> None:
     """Its header says whose it is; nobody is asked."""
     name = "vault" if kms.backend.kind != "vault" else "keystore"
     foreign = b"ICWK\x01" + bytes([len(name)]) + name.encode() + b"\0\0\0\1" + bytes(44)
-    client, proxy = kms.client(), kms.backend.proxy
+    proxy = kms.backend.proxy
     asked = len(proxy.requests) if proxy else 0
     wrapped = f"was wrapped by KMS type '{name}'"
     with pytest.raises(BadWrappedKeyError, match=re.escape(wrapped)) as raised:
@@ -139,8 +156,7 @@ def test_of_another_kms(kms: Subject) -> None:
     assert len(proxy.requests if proxy else ()) == asked
 
 
-def test_a_key_that_is_missing(kms: Subject) -> None:
-    client = kms.client()
+def test_a_key_that_is_missing(kms: Subject, client: Any) -> None:
     blob = client.wrap(KEY, kms.key)
     missing = kms.key[:-8] + "00000000"
     kms.refused(KeyNotFoundError, lambda: client.wrap(KEY, missing), missing)
@@ -176,8 +192,8 @@ def test_a_key_that_was_made_again_is_another(kms: Subject) -> None:
 
 
 @on("ministack", "gcp", "azure")
-def test_a_key_that_is_disabled(kms: Subject) -> None:
-    key, client, cached = kms.new_key(), kms.client(), kms.client(raw=False)
+def test_a_key_that_is_disabled(kms: Subject, client: Any) -> None:
+    key, cached = kms.new_key(), kms.client(raw=False)
     blob = cached.wrap(KEY, key)
     assert kms.backend.disable is not None
     kms.backend.disable(key, True)
@@ -189,8 +205,7 @@ def test_a_key_that_is_disabled(kms: Subject) -> None:
 
 
 @on("vault", "gcp", "azure", "hadoop", "ranger")
-def test_permission_taken_and_given_back(kms: Subject) -> None:
-    client = kms.client()
+def test_permission_taken_and_given_back(kms: Subject, client: Any) -> None:
     blob = client.wrap(KEY, kms.key)
     assert kms.backend.deny is not None
     kms.backend.deny(True)
