@@ -165,9 +165,8 @@ def line(what: str, size: int, points: dict[str, Point]) -> str:
     for peer, point in points.items():
         ratio = "" if point is plain else f" = {point.median / plain.median:.2f}"
         found.append(
-            f"{peer} {1000 * point.median:,.0f} ms"
-            f" ({1000 * min(point.seconds):,.0f} to {1000 * max(point.seconds):,.0f}){ratio},"
-            f" {statistics.median(point.allocated) / 1e6:,.1f} MB"
+            f"{peer} {1000 * point.median:,.0f} ms ({1000 * min(point.seconds):,.0f} to "
+            f"{1000 * max(point.seconds):,.0f}){ratio}, {statistics.median(point.allocated) / 1e6:,.1f} MB"
         )
     return "   ".join(found)
 

@@ -140,9 +140,8 @@ class _Story:
             spark.sql(f"CREATE NAMESPACE {CATALOG}.demo")
             mode = self.place.write_mode
             spark.sql(
-                f"CREATE TABLE {ENCRYPTED} ({flights.SCHEMA}) USING iceberg PARTITIONED BY (origin)"
-                f" TBLPROPERTIES ('encryption.key-id'='{KEY}',"
-                f" 'write.delete.mode'='{mode}', 'write.update.mode'='{mode}')"
+                f"CREATE TABLE {ENCRYPTED} ({flights.SCHEMA}) USING iceberg PARTITIONED BY (origin) TBLPROPERTIES "
+                f"('encryption.key-id'='{KEY}', 'write.delete.mode'='{mode}', 'write.update.mode'='{mode}')"
             )
 
     def load(self, spark: SparkSession, csv: Path) -> int:

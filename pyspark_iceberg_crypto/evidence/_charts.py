@@ -182,8 +182,7 @@ def history(snapshots: Sequence[SnapshotTotal]) -> Curve | None:
     return Curve(
         "Bytes of the table's data after each snapshot",
         f"{plural(len(known), 'snapshot')} from {visible(known[0][2].timestamp)} to "
-        f"{visible(known[-1][2].timestamp)}: "
-        f"from {size(known[0][1])} to {size(known[-1][1])}.",
+        f"{visible(known[-1][2].timestamp)}: from {size(known[0][1])} to {size(known[-1][1])}.",
         steps,
         f"{steps}V182H0Z",
         dots if len(dots) <= 100 else [],

@@ -111,8 +111,7 @@ def require_unwritable(path: Path, name: str) -> None:
         return
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ConfigurationError(
-            f"File {path}, which {name} names, may be changed by others besides its owner "
-            f"({stat.filemode(mode)}): they "
-            "could choose the login",
+            f"File {path}, which {name} names, may be changed by others besides its owner ({stat.filemode(mode)}): "
+            "they could choose the login",
             f"remove the permission: chmod go-w {path}",
         )

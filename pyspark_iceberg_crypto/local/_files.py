@@ -245,8 +245,7 @@ def _check_module(rest: bytes, start: int, footer_length: int, broken: Any) -> N
     found = int.from_bytes(rest[:4], "little")
     if found != expected:
         raise broken(
-            f"the encrypted file metadata in its footer gives its length as {found} bytes, expected "
-            f"{expected}"
+            f"the encrypted file metadata in its footer gives its length as {found} bytes, expected {expected}"
         )
 
 

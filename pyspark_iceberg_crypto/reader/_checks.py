@@ -175,10 +175,7 @@ def _problem(loaded: Loaded, keys: TableKeys, kms: object, owner: str | None) ->
     if mac is None:
         if value:
             return f"{_mac.PROPERTY} is not a MAC"
-        return (
-            f"it has no {_mac.PROPERTY}: a client that does not authenticate wrote the table, or the MAC was "
-            "removed"
-        )
+        return f"it has no {_mac.PROPERTY}: a client that does not authenticate wrote the table, or the MAC was removed"
     kek = keys.entries.get(mac.kek_id)
     if kek is None or kek.by != loaded.key_id:
         return f"its MAC was made with KEK {mac.kek_id}, which is not among the keys of '{loaded.key_id}'"

@@ -85,8 +85,7 @@ class GcpKmsDouble(Served):
             raise RefusedError(
                 403,
                 "PERMISSION_DENIED",
-                "Cloud Key Management Service (KMS) API has not been used in project 1 before or it is"
-                " disabled.",
+                "Cloud Key Management Service (KMS) API has not been used in project 1 before or it is disabled.",
                 _info("SERVICE_DISABLED", {"service": "cloudkms.googleapis.com"}),
             )
         if not token.scopes & SCOPES:

@@ -202,8 +202,7 @@ def test_a_streaming_read_runs_and_writes_leave_no_keys_in_checkpoints(
         "SET 'execution.checkpointing.interval' = '300 ms'",
         place.hadoop(),
         "CREATE TEMPORARY TABLE nowhere (id BIGINT) WITH ('connector' = 'blackhole')",
-        "INSERT INTO nowhere SELECT id FROM lake.shop.t"
-        " /*+ OPTIONS('streaming'='true', 'monitor-interval'='1s') */",
+        "INSERT INTO nowhere SELECT id FROM lake.shop.t /*+ OPTIONS('streaming'='true', 'monitor-interval'='1s') */",
     )
     flink.wait_for_checkpoints(job, 3)
 

@@ -14,8 +14,7 @@ def live(session: OtherSession, catalog: str, namespace: str) -> None:
     modes = "".join(f", 'write.{what}.mode'='{MODE}'" for what in ("delete", "update", "merge"))
     session.sql(f"CREATE NAMESPACE {catalog}.{namespace}")
     session.sql(
-        f"CREATE TABLE {table} (id BIGINT, note STRING) USING iceberg "
-        f"TBLPROPERTIES ('encryption.key-id'='k1'{modes})"
+        f"CREATE TABLE {table} (id BIGINT, note STRING) USING iceberg TBLPROPERTIES ('encryption.key-id'='k1'{modes})"
     )
     for i in range(3):
         session.sql(

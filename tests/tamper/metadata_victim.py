@@ -117,9 +117,8 @@ def make_metadata_victim(lake: Lake, file_format: str) -> MetadataVictim:
     own(lake, form)
     plain = lake.table("p")
     lake.sql(
-        f"CREATE TABLE {plain} USING iceberg TBLPROPERTIES "
-        f"('format-version'='3', 'write.format.default'='{file_format}') "
-        "AS SELECT 8L AS id, 'plaintext' AS note, 'p' AS part"
+        f"CREATE TABLE {plain} USING iceberg TBLPROPERTIES ('format-version'='3', "
+        f"'write.format.default'='{file_format}') AS SELECT 8L AS id, 'plaintext' AS note, 'p' AS part"
     )
     file, older = versions(lake, "t")[:2]
     newest = f"SELECT path FROM {table}.manifests WHERE content = 0 ORDER BY added_snapshot_id DESC"

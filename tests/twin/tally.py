@@ -34,9 +34,7 @@ class Tally:
 
     def __str__(self) -> str:
         return (
-            f"{self.histories} histories, {self.steps} steps, "
-            f"{len(self.reached)} of {len(BY_NAME)} operations\n"
-            f"done: {told(self.reached)}\nrefused by both: {told(self.refused)}\n"
-            f"never done: {', '.join(self.never) or 'nothing'}\n"
-            f"planted changes found: {told(self.planted)}"
+            f"{self.histories} histories, {self.steps} steps, {len(self.reached)} of {len(BY_NAME)} "
+            f"operations\ndone: {told(self.reached)}\nrefused by both: {told(self.refused)}\nnever done: "
+            f"{', '.join(self.never) or 'nothing'}\nplanted changes found: {told(self.planted)}"
         )

@@ -212,10 +212,7 @@ def test_load_does_not_hide_what_a_library_itself_lacks(
 
 def test_importing_the_package_loads_no_client_library() -> None:
     libraries = ("hvac", "boto3", "google.cloud.kms", "azure.identity", "azure.keyvault.keys")
-    program = (
-        "import sys, pyspark_iceberg_crypto\n"
-        f"print([name for name in {libraries!r} if name in sys.modules])"
-    )
+    program = f"import sys, pyspark_iceberg_crypto\nprint([name for name in {libraries!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
 

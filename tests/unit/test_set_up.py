@@ -133,12 +133,9 @@ def test_another_jdk_is_found_by_its_version(bare: Path, tmp_path: Path) -> None
 
 def test_a_night_goes_on_after_a_part_that_failed(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(
-        f"include {ROOT}/Makefile\n"
-        "night:\n\t$(call in_turn,good bad other last)\n"
-        "good:\n\t@echo reports in $(REPORTS)\n"
-        "bad:\n\t@echo bad >&2; exit 3\n"
-        "other:\n\t@$(call left_out,there is no JDK 99)\n"
-        "last:\n\t@echo at last\n"
+        f"include {ROOT}/Makefile\nnight:\n\t$(call in_turn,good bad other last)\ngood:\n\t@echo reports in "
+        "$(REPORTS)\nbad:\n\t@echo bad >&2; exit 3\nother:\n\t@$(call left_out,there is no JDK 99)\nlast:\n\t@echo "
+        "at last\n"
     )
     write_program(tmp_path / "bin" / "git", "echo abc1234")
     environment = {**os.environ, "PATH": f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}"}

@@ -27,9 +27,8 @@ def merge(bench: Bench, peer: Peer) -> Run:
 
     def body() -> None:
         bench.spark.sql(
-            f"MERGE INTO {peer.table('merged')} t USING changes c ON t.o_orderkey = c.o_orderkey"
-            " WHEN MATCHED THEN UPDATE SET o_totalprice = t.o_totalprice + 1"
-            " WHEN NOT MATCHED THEN INSERT *"
+            f"MERGE INTO {peer.table('merged')} t USING changes c ON t.o_orderkey = c.o_orderkey WHEN MATCHED THEN "
+            "UPDATE SET o_totalprice = t.o_totalprice + 1 WHEN NOT MATCHED THEN INSERT *"
         )
 
     return Run(body)
@@ -68,8 +67,7 @@ def rewrite(bench: Bench, peer: Peer) -> Run:
 
     def body() -> None:
         bench.spark.sql(
-            f"CALL {catalog}.system.rewrite_data_files(table => '{name}',"
-            " options => map('rewrite-all', 'true'))"
+            f"CALL {catalog}.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
         ).collect()
 
     return Run(body, before)

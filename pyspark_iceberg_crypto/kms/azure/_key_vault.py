@@ -51,8 +51,7 @@ class AzureKeyVault(Kms):
 
     vault_url: str = field(
         metadata=about(
-            "The vault's address, such as https://NAME.vault.azure.net or "
-            "https://NAME.managedhsm.azure.net.",
+            "The vault's address, such as https://NAME.vault.azure.net or https://NAME.managedhsm.azure.net.",
             stock="azure.keyvault.url",
         )
     )

@@ -224,9 +224,8 @@ class AzureKeys(MasterKeys):
         if status in (404, 409):
             return KeyNotFoundError(
                 f"{name} has no key {key}: {said}",
-                "check the name and the vault. A key that was deleted can be recovered while the vault keeps it: "
-                f"az keyvault key recover --name {key.name} ...; for a new table, create it: "
-                f"create_key(...){IF_IN_USE}",
+                "check the name and the vault. A key that was deleted can be recovered while the vault keeps it: az "
+                f"keyvault key recover --name {key.name} ...; for a new table, create it: create_key(...){IF_IN_USE}",
             )
         return self._not_vault(status, key)
 
@@ -235,9 +234,8 @@ class AzureKeys(MasterKeys):
         if _UNFIT.search(f"{code} {said}"):
             return NotSupportedError(
                 f"{self._name} cannot use {self._vault.algorithm} with key {key}: {said}",
-                "set algorithm to one that fits the key: RSA-OAEP-256 for RSA, A256KW for a 256 bit "
-                "AES key of a Managed"
-                " HSM",
+                "set algorithm to one that fits the key: RSA-OAEP-256 for RSA, A256KW for a 256 bit AES key of a "
+                "Managed HSM",
             )
         if operation == "unwrapkey":
             return BadWrappedKeyError(
@@ -257,9 +255,8 @@ class AzureKeys(MasterKeys):
         if reason == "KeyOperationForbidden":
             return NotSupportedError(
                 f"{self._name} does not permit this operation with key {key}: {said}",
-                "the key's permitted operations need wrapKey and unwrapKey: az keyvault key "
-                "set-attributes --ops wrapKey"
-                " unwrapKey",
+                "the key's permitted operations need wrapKey and unwrapKey: az keyvault key set-attributes --ops "
+                "wrapKey unwrapKey",
             )
         if reason in ("ForbiddenByFirewall", "ForbiddenByConnection", "ForbiddenByNsp"):
             return AccessDeniedError(
@@ -298,9 +295,8 @@ class _Search:
                 continue
             if len(self._tried) >= self._most:
                 raise BadWrappedKeyError(
-                    f"{self._keys._name}: of the {len(versions)} versions of key '{self._key.given}', "
-                    f"{self._most} were "
-                    "tried, the newest first, and none unwraps this key",
+                    f"{self._keys._name}: of the {len(versions)} versions of key '{self._key.given}', {self._most} "
+                    "were tried, the newest first, and none unwraps this key",
                     "raise encryption.kms.azure.versions-to-try to try older ones",
                 )
             found = self._attempt(version)
@@ -334,13 +330,11 @@ class _Search:
             if others:
                 raise others[0] from error
             raise AccessDeniedError(
-                f"{self._keys._name}: the current version of key '{self._key.given}' does not unwrap "
-                "this key, and this "
-                f"login may not list the older versions: {error.message}",
+                f"{self._keys._name}: the current version of key '{self._key.given}' does not unwrap this key, and "
+                f"this login may not list the older versions: {error.message}",
                 "grant list on the key ('Key Vault Crypto Service Encryption User' has it), so that what was written "
-                "before a rotation can be read; if the key was never rotated, the wrapped key was "
-                "changed or another key"
-                " wrapped it",
+                "before a rotation can be read; if the key was never rotated, the wrapped key was changed or another "
+                "key wrapped it",
             ) from error
 
     def _not_found(self, versions: int, disabled: list[str]) -> IcebergCryptoError:
@@ -349,9 +343,8 @@ class _Search:
             return KeyDisabledError(
                 f"{name}: no enabled version of key '{given}' unwraps this key, and "
                 f"{'this one is' if len(disabled) == 1 else 'these are'} disabled: {', '.join(disabled)}",
-                "enable the version that wrapped it: az keyvault key set-attributes --enabled true "
-                "--version ...; if none"
-                " did, the wrapped key was changed or another key wrapped it",
+                "enable the version that wrapped it: az keyvault key set-attributes --enabled true --version ...; if "
+                "none did, the wrapped key was changed or another key wrapped it",
             )
         unfit = [one for one in self._refusals if isinstance(one, NotSupportedError)]
         if unfit:

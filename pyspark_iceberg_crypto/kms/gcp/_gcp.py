@@ -63,8 +63,7 @@ class GcpKms(Kms):
         text=absolute,
     )
     endpoint: str | None = setting(
-        "An address other than Google's own, such as https://cloudkms.europe-"
-        "west3.rep.googleapis.com.",
+        "An address other than Google's own, such as https://cloudkms.europe-west3.rep.googleapis.com.",
         implied=DEFAULT_ENDPOINT,
     )
     additional_authenticated_data: str | None = setting(
@@ -223,10 +222,7 @@ class GcpKms(Kms):
     def _key(self, key_id: str) -> dict[str, str]:
         full = key_id
         if self.project and self.location and self.key_ring and re.fullmatch(_PART, key_id):
-            full = (
-                f"projects/{self.project}/locations/{self.location}/keyRings/{self.key_ring}"
-                f"/cryptoKeys/{key_id}"
-            )
+            full = f"projects/{self.project}/locations/{self.location}/keyRings/{self.key_ring}/cryptoKeys/{key_id}"
         found = _KEY.fullmatch(full)
         if not found:
             raise ConfigurationError(

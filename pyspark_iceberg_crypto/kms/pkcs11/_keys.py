@@ -152,9 +152,8 @@ class Pkcs11Keys(MasterKeys):
             if key is None:
                 raise BadWrappedKeyError(
                     f"A wrapped key does not unwrap with version {version} of key '{key_id}' of {self._place}",
-                    "this token's key of that label is not the one that wrapped it, or the wrapped "
-                    "key was changed: use "
-                    "the token that the table was written with",
+                    "this token's key of that label is not the one that wrapped it, or the wrapped key was changed: "
+                    "use the token that the table was written with",
                 )
             return key
 
@@ -167,9 +166,8 @@ class Pkcs11Keys(MasterKeys):
         if session.decrypt(body, key_id, version) != key:
             raise NotSupportedError(
                 f"{self._place} does not unwrap what it has just wrapped under '{key_id}'",
-                "does the token replace the nonce of AES-GCM with one of its own, as some do in FIPS "
-                "mode? Then it cannot"
-                " be used here",
+                "does the token replace the nonce of AES-GCM with one of its own, as some do in FIPS mode? Then it "
+                "cannot be used here",
             )
         session.tried.add((key_id, version))
 

@@ -288,9 +288,8 @@ class VaultKeys(MasterKeys):
         policy = f'path "{vault.transit_mount.strip("/")}/{operation}/{key_id}" {{ capabilities = ["update"] }}'
         login = "login" if has_login(vars(vault)) else "token"
         return AccessDeniedError(
-            f"{vault}: the {login} may not {operation} with key '{key_id}': its policies do not allow "
-            "it, or it expired "
-            f"{answer.told}",
+            f"{vault}: the {login} may not {operation} with key '{key_id}': its policies do not allow it, or it "
+            f"expired {answer.told}",
             f"check that the token is still valid (vault token lookup); its policy needs: {policy}",
         )
 

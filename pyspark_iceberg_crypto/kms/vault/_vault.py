@@ -144,8 +144,7 @@ class Vault(Kms):
     )
     jwt_mount: str = setting("The path of the JWT login below auth/.", "jwt", needs="jwt_role")
     cert_file: AnyPath | None = setting(
-        "Instead, a PEM file of the client's TLS certificate (and its chain); read when it "
-        "changes.",
+        "Instead, a PEM file of the client's TLS certificate (and its chain); read when it changes.",
         text=absolute,
     )
     cert_key_file: AnyPath | None = setting(

@@ -112,8 +112,7 @@ def test_an_executor_is_killed_while_it_writes(cluster: OtherSession, world: Wor
     cluster.sql("CREATE NAMESPACE enc_hadoop.killed")
     table = "enc_hadoop.killed.t"
     cluster.sql(
-        f"CREATE TABLE {table} (id BIGINT, note STRING) USING iceberg "
-        "TBLPROPERTIES ('encryption.key-id'='k1')"
+        f"CREATE TABLE {table} (id BIGINT, note STRING) USING iceberg TBLPROPERTIES ('encryption.key-id'='k1')"
     )
     before = executors(cluster)
     data = world.warehouse("hadoop") / "killed" / "t" / "data"

@@ -320,8 +320,7 @@ def test_each_request(
             table.check(fault, error)
         except (AssertionError, RuntimeError) as failed:
             wrong.append(
-                f"{told} at {kind} {number} ({fault.hit}) of {name} on {catalog}: {failed}\n"
-                f"the error was: {error}"
+                f"{told} at {kind} {number} ({fault.hit}) of {name} on {catalog}: {failed}\nthe error was: {error}"
             )
     left = Counter(f"{kind} {told}" for kind, told, _ in waiting)
     record_property(

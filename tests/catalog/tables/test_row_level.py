@@ -27,10 +27,9 @@ def test_delete_update_merge(lake: Lake, mode: str, file_format: str) -> None:
     lake.run(f"UPDATE {table} SET note = '{MARKER}-new', part = 'q' WHERE id < 3")
     assert lake.ids(table, "WHERE part = 'q'") == [1, 2]
     lake.run(
-        f"MERGE INTO {table} t USING (SELECT id FROM range(8, 12)) s ON t.id = s.id "
-        "WHEN MATCHED AND t.id = 9 THEN DELETE "
-        f"WHEN MATCHED THEN UPDATE SET note = '{MARKER}-merged' "
-        f"WHEN NOT MATCHED THEN INSERT (id, note, part) VALUES (s.id, '{MARKER}-inserted', 'r')"
+        f"MERGE INTO {table} t USING (SELECT id FROM range(8, 12)) s ON t.id = s.id WHEN MATCHED AND t.id = 9 THEN "
+        f"DELETE WHEN MATCHED THEN UPDATE SET note = '{MARKER}-merged' WHEN NOT MATCHED THEN INSERT (id, note, part) "
+        f"VALUES (s.id, '{MARKER}-inserted', 'r')"
     )
     assert lake.ids(table) == [1, 2, 3, 4, 6, 7, 8, 10, 11]
     assert lake.ids(table, f"WHERE note = '{MARKER}-merged'") == [8]

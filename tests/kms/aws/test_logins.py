@@ -199,10 +199,8 @@ def test_profiles(
     account = f"sso_account_id = {ACCOUNT}\nsso_role_name = spark\n"
     start_url = f"sso_start_url = https://acme.awsapps.com/start\nsso_region = {REGION}\n"
     config.write_text(
-        f"[profile role]\nrole_arn = {ROLE}\nsource_profile = default\nregion = {REGION}\n"
-        f"[profile sso]\n{account}{start_url}"
-        f"[profile session]\nsso_session = acme\n{account}"
-        f"[sso-session acme]\n{start_url}"
+        f"[profile role]\nrole_arn = {ROLE}\nsource_profile = default\nregion = {REGION}\n[profile "
+        f"sso]\n{account}{start_url}[profile session]\nsso_session = acme\n{account}[sso-session acme]\n{start_url}"
     )
 
     def keys(name: str) -> None:

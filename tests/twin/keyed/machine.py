@@ -53,10 +53,9 @@ class Counts:
 
     def __str__(self) -> str:
         return (
-            f"{self.histories} histories, {self.steps} steps, {self.denied} columns denied\n"
-            f"settings: {told(self.settings)}\ndone: {told(self.done)}\n"
-            f"refused: {told(self.refused)}\nrefused without keys, too: {told(self.both)}\n"
-            f"never tried: {', '.join(sorted(self.never)) or 'nothing'}"
+            f"{self.histories} histories, {self.steps} steps, {self.denied} columns denied\nsettings: "
+            f"{told(self.settings)}\ndone: {told(self.done)}\nrefused: {told(self.refused)}\nrefused without keys, "
+            f"too: {told(self.both)}\nnever tried: {', '.join(sorted(self.never)) or 'nothing'}"
         )
 
     @property

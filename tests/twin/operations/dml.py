@@ -66,8 +66,7 @@ class Update(Operation):
     def run(self, pair: Pair, draw: Draw) -> None:
         column = draw.pick(pair.columns)
         pair.both(
-            f"UPDATE {target(pair, draw)} SET {column.sql} = {column.value(draw.row())} "
-            f"WHERE {condition(pair, draw)}",
+            f"UPDATE {target(pair, draw)} SET {column.sql} = {column.value(draw.row())} WHERE {condition(pair, draw)}",
             catalog=writer(pair, draw),
         )
 

@@ -21,10 +21,9 @@ def stream_into(pair: Pair, side: Side, i: int) -> None:
     roles = {column.sql: column.role or f"cast(NULL AS {column.type})" for column in pair.columns}
     columns = [f"{expression} AS {name}" for name, expression in roles.items()]
     text = (
-        f"spark.readStream.table({source(pair)!r}).selectExpr(*{columns!r})"
-        f".writeStream.option('checkpointLocation', {str(checkpoint(pair, i))!r})"
-        ".option('fanout-enabled', 'true').trigger(availableNow=True)"
-        f".toTable({side.table!r}).awaitTermination()"
+        f"spark.readStream.table({source(pair)!r}).selectExpr(*{columns!r}).writeStream.option('checkpointLocation', "
+        f"{str(checkpoint(pair, i))!r}).option('fanout-enabled', "
+        f"'true').trigger(availableNow=True).toTable({side.table!r}).awaitTermination()"
     )
     pair.python(side, text)
     side.refresh()
