@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -58,3 +59,20 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list
         return CliRunner().invoke(cli.main, arguments), asked
 
     return invoke
+
+
+@pytest.fixture
+def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the JVM answers or raises, by method of PythonApi and by operation; and `calls`: what it was asked."""
+    answers: dict[str, Any] = {"calls": [], "check_report": None}
+
+    def call(_: object, method: str, *given: Any) -> Any:
+        answers["calls"].append((method, *given))
+        if isinstance(answers[method], Exception):
+            raise answers[method]
+        return answers[method]
+
+    monkeypatch.setattr(_jvm, "call", call)
+    monkeypatch.setattr(_jvm, "run", answering(partial(call, None)))
+    monkeypatch.setattr(_jvm, "data_frame", lambda spark, dataset: (spark, dataset))
+    return answers

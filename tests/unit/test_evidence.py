@@ -6,13 +6,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.in_process import answering, broken_json, evidence_json, verify_json
+from doubles.in_process import broken_json, evidence_json, verify_json
 from jsonschema import Draft202012Validator, FormatChecker
 from rich.console import Console
 
@@ -29,7 +28,6 @@ from pyspark_iceberg_crypto import (
     report_schema,
 )
 from pyspark_iceberg_crypto.evidence import _charts, _html
-from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.reports import _scope, _words
 from pyspark_iceberg_crypto.reports._data import FileCount, Problem, SnapshotTotal, TableReport
 from pyspark_iceberg_crypto.reports._text import visible
@@ -780,27 +778,8 @@ def test_a_history_is_drawn_in_the_order_of_time() -> None:
 # ---- signatures
 
 
-@pytest.fixture
-def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What is asked of the JVM, and what it answers or raises."""
-    double: dict[str, Any] = {
-        "calls": [],
-        "signReport": json.dumps(SIGNATURE),
-        "check_report": None,
-    }
-
-    def call(_: object, method: str, *args: Any) -> Any:
-        double["calls"].append((method, *args))
-        if isinstance(double[method], Exception):
-            raise double[method]
-        return double[method]
-
-    monkeypatch.setattr(_jvm, "call", call)
-    monkeypatch.setattr(_jvm, "run", answering(partial(call, None)))
-    return double
-
-
 def test_a_signed_report_is_what_the_jvm_signed(jvm: dict[str, Any]) -> None:
+    jvm["signReport"] = json.dumps(SIGNATURE)
     for report in (VerifyReport.of(BAD), several(GOOD, BAD)):
         signed = report.sign("spark", "lake", "k1")  # type: ignore[arg-type]
         method, catalog, key_id, text = jvm["calls"].pop()

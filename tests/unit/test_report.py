@@ -1,12 +1,11 @@
 """What verify_table, inspect_file and kms_metrics make of the JVM's answers, and how it looks."""
 
 import json
-from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from doubles.in_process import VerifyResult, answering, broken_json, verify_json
+from doubles.in_process import VerifyResult, broken_json, verify_json
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
@@ -16,22 +15,6 @@ from pyspark_iceberg_crypto import (
     kms_metrics,
     verify_table,
 )
-from pyspark_iceberg_crypto.jvm import _jvm
-
-
-@pytest.fixture
-def jvm(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Answers of the JVM, by method of PythonApi and by operation."""
-    answers: dict[str, Any] = {"calls": []}
-
-    def call(_: object, method: str, *args: Any) -> Any:
-        answers["calls"].append((method, *args))
-        return answers[method]
-
-    monkeypatch.setattr(_jvm, "call", call)
-    monkeypatch.setattr(_jvm, "run", answering(partial(call, None)))
-    monkeypatch.setattr(_jvm, "data_frame", lambda spark, dataset: (spark, dataset))
-    return answers
 
 
 def test_verify_table_reads_the_answer(jvm: dict[str, Any]) -> None:
@@ -227,13 +210,6 @@ class Tags(HTMLParser):
     def close(self) -> None:
         super().close()
         assert self.open == []
-
-
-def test_a_report_in_a_notebook_escapes_what_comes_from_the_table() -> None:
-    shown = VerifyReport.of(broken_json())._repr_html_()
-    assert "<script>" not in shown
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
-    assert 'class="verdict bad"' in shown
 
 
 def test_to_dict_is_ready_for_json() -> None:
