@@ -109,8 +109,8 @@ class Place:
     catalog: Any
     kms: Any
 
-    def create(self, **options: Any) -> Any:
-        return create_table(self.catalog, "db.t", SCHEMA, key_id="k1", kms=self.kms, **options)
+    def create(self, schema: Any = SCHEMA, name: str = "db.t", **options: Any) -> Any:
+        return create_table(self.catalog, name, schema, key_id="k1", kms=self.kms, **options)
 
     def open(self, **options: Any) -> Any:
         return open_table(self.catalog, "db.t", kms=self.kms, **options)
@@ -354,7 +354,7 @@ def test_one_transaction_branches_and_schemas(one: Place) -> None:
 
 def test_names_that_avro_does_not_have(one: Place) -> None:
     odd = pa.table({"a b": pa.array([1, 2], pa.int64()), "c.d": ["x", "y"]})
-    table = create_table(one.catalog, "db.odd", odd.schema, key_id="k1", kms=one.kms)
+    table = one.create(odd.schema, "db.odd")
     table.append(odd)
     table.delete('"a b" = 1')
     assert table.scan().to_arrow().to_pylist() == [{"a b": 2, "c.d": "y"}]
@@ -457,9 +457,8 @@ def test_a_transaction_begins_with_one_state(one: Place) -> None:
 
 def test_a_reader_of_rows_is_read_once(one: Place) -> None:
     unread = rows(4).to_reader()
-    options: dict[str, Any] = {"key_id": "k1", "kms": one.kms, "partition_spec": BY_NOTE}
     with pytest.raises(NotImplementedError, match="given as a pa.Table"):
-        create_table(one.catalog, "db.p", SCHEMA, **options).append(unread)
+        one.create(name="db.p", partition_spec=BY_NOTE).append(unread)
     table = one.create()
     with pytest.raises(RolledBackError), table.transaction() as ended:
         raise RolledBackError
@@ -488,7 +487,7 @@ def test_what_a_scan_shows_is_deleted(one: Place) -> None:
     inner = pa.struct([("a", pa.int64())])
     types = [("id", pa.int64()), ("x", pa.int32()), ("y", pa.float64()), ("s", pa.string())]
     schema = pa.schema([*types, ("n", inner)])
-    table: Any = create_table(one.catalog, "db.t", schema, key_id="k1", kms=one.kms)
+    table = one.create(schema)
     for given in (
         [(1, 6, 6.0, "b", 1), (2, 7, 6.0, "c", 2), (3, None, math.nan, None, None)],
         [(4, 5, 5.0, "a", 1), (5, 6, 6.0, "b", 3), (6, None, None, None, 3)],
@@ -560,8 +559,7 @@ def test_a_filter_is_of_the_columns_that_its_snapshot_had(one: Place) -> None:
 def test_rows_are_counted_in_a_partition_of_null(one: Place) -> None:
     spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "x"))
     schema = Schema(ID, NestedField(2, "x", LongType(), required=False))
-    options: dict[str, Any] = {"key_id": "k1", "kms": one.kms}
-    table = create_table(one.catalog, "db.t", schema, partition_spec=spec, **options)
+    table = one.create(schema, partition_spec=spec)
     table.append(pa.table({"id": [1, 2], "x": [5, 6]}))
     table.append(pa.table({"id": [3]}))  # by a column that it lacks
     for condition, found in (("x != 5", [2]), ("x >= 6 or id = 3", [2, 3]), ("x is null", [3])):
@@ -574,7 +572,7 @@ def test_rows_are_counted_in_a_partition_of_null(one: Place) -> None:
 
 def test_rows_of_nan_stay(one: Place) -> None:
     schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
-    table = create_table(one.catalog, "db.t", schema, key_id="k1", kms=one.kms)
+    table = one.create(schema)
     table.append(pa.table({"id": [1, 2, 3], "x": [1.0, 3.0, math.nan]}, schema=schema))
     table.delete("x < 5")
     assert ids(one.open()) == [3]
@@ -582,26 +580,19 @@ def test_rows_of_nan_stay(one: Place) -> None:
 
 def test_a_table_that_was_made_anew_is_not_written_as_the_one_before(tmp_path: Path) -> None:
     warehouse = tmp_path / "a house"
-    kms = OwnKms(authentic=True)
-    table = create_table(warehouse, "db.t", rows(1).schema, key_id="k1", kms=kms)
+    place = Place(warehouse, warehouse, OwnKms(authentic=True))
+    table = place.create()
     table.append(rows(1))
     shutil.rmtree(warehouse)
-    again = create_table(warehouse, "db.t", rows(1).schema, key_id="k1", kms=kms)
+    again = place.create()
     again.append(rows(2))
     before = files(warehouse)
     with pytest.raises((CommitFailedException, errors.IcebergCryptoError)):
         table.append(rows(3))
     assert files(warehouse) == before
-    assert ids(open_table(warehouse, "db.t", kms=kms)) == [2]
+    assert ids(place.open()) == [2]
     with pytest.raises(errors.NotSupportedError, match=r"it has write\.metadata\.path"):
-        create_table(
-            warehouse,
-            "db.u",
-            rows(1).schema,
-            key_id="k1",
-            kms=kms,
-            table_properties={"write.metadata.path": "/x"},
-        )
+        place.create(name="db.u", table_properties={"write.metadata.path": "/x"})
 
 
 def test_rows_that_another_client_deletes_in_between(tmp_path: Path) -> None:
@@ -976,8 +967,7 @@ def test_each_transform(one: Place) -> None:
             for number, column in enumerate(columns, 1)
         )
     )
-    options: dict[str, Any] = {"key_id": "k1", "kms": one.kms}
-    table = create_table(one.catalog, "db.t", schema, partition_spec=spec, **options)
+    table = one.create(schema, partition_spec=spec)
     table.append(pa.table([column[2] for column in columns], schema=schema_to_pyarrow(schema)))
     table.delete("id = 2")
     assert ids(one.open().scan("c9 = '2026-01-01T12:00:00+00:00' and c2 = 'abc'")) == [1]
@@ -989,8 +979,7 @@ def test_each_transform(one: Place) -> None:
 def test_partitions_that_pyiceberg_loses_or_doubles(one: Place, values: list[float]) -> None:
     schema = Schema(ID, NestedField(2, "x", DoubleType(), required=False))
     spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "x"))
-    options: dict[str, Any] = {"key_id": "k1", "kms": one.kms}
-    table = create_table(one.catalog, "db.t", schema, partition_spec=spec, **options)
+    table = one.create(schema, partition_spec=spec)
     before = files(one.folder)
     with pytest.raises(errors.NotSupportedError, match="a partition of NaN, or of 0.0 and -0.0"):
         table.append(pa.table({"id": [1, 2], "x": values}))
