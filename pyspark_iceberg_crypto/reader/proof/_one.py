@@ -143,7 +143,9 @@ def _decrypt(stored: StoredInput, magic: str, known: KnownFile, length: int, tar
     try:
         number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise exists_already(target) from None
+        raise ConfigurationError(
+            f"{target} exists, and is not overwritten", "name another file"
+        ) from None
     except OSError as error:
         raise _not_written(target, error) from error
     try:
@@ -155,11 +157,6 @@ def _decrypt(stored: StoredInput, magic: str, known: KnownFile, length: int, tar
         if isinstance(error, OSError):
             raise _not_written(target, error) from error
         raise
-
-
-def exists_already(target: Path) -> ConfigurationError:
-    """Return the error for a target that would be overwritten."""
-    return ConfigurationError(f"{target} exists, and is not overwritten", "name another file")
 
 
 def _not_written(target: Path, error: OSError) -> ConfigurationError:
