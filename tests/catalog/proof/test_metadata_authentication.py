@@ -107,14 +107,6 @@ def test_a_stock_commit_is_named_and_can_be_signed(pointer: Lake) -> None:
     assert pointer.ids(table) == [1, 2, 3]
 
 
-def test_a_key_id_that_stock_removed_is_put_back(pointer: Lake) -> None:
-    table = two_rows(pointer)
-    stock(pointer, "ALTER TABLE {t} UNSET TBLPROPERTIES ('encryption.key-id')")
-    text = pointer.refused(f"SELECT * FROM {table}", "encryption.key-id is gone (it was 'k1')")
-    pointer.sql(offered(text))
-    assert pointer.ids(table) == [1, 2]
-
-
 @pytest.mark.nightly
 def test_a_refused_table_can_be_dropped(pointer: Lake) -> None:
     table = two_rows(pointer)
@@ -124,21 +116,6 @@ def test_a_refused_table_can_be_dropped(pointer: Lake) -> None:
     pointer.refused(f"DROP TABLE {table} PURGE", "metadata is refused")
     pointer.sql(f"DROP TABLE {table}")
     assert not pointer.tables()
-
-
-def later(metadata: Json) -> None:
-    metadata["later"] = {"a": [1.50]}
-    metadata["snapshots"][0]["later"] = "x"
-
-
-@pytest.mark.nightly
-def test_metadata_of_a_later_iceberg(pointer: Lake) -> None:
-    """Unknown members: someone who looked at the file signs them; the next commit drops them."""
-    table = two_rows(pointer)
-    path = metadata_file(pointer)
-    edit(path, lambda m: (later(m), m["properties"].pop("encryption.metadata-mac")))
-    pointer.sql(offered(assert_refused(pointer, table, "has no encryption.metadata-mac")))
-    assert pointer.ids(table) == [1, 2]
 
 
 def test_rest_and_hive_refuse_the_property(spark: SparkSession, world: World) -> None:

@@ -253,13 +253,20 @@ class MetadataSignaturesTest extends LakeFixture {
     lake.openStock().loadTable(T).updateProperties().set("a", "b").commit();
     String location = metadata(lake.openStock().loadTable(T)).metadataFileLocation();
     Path file = TestLake.path(location);
+    change(file, LATER.get("at the top"));
     String looked = sha256(file);
-    assertRefused(location, "metadata_sha256 => '" + looked + "'");
+    assertRefused(
+        "committed by a client that does not authenticate",
+        location,
+        "metadata_sha256 => '" + looked + "'");
     String genuine = text(file);
     assertThatThrownBy(() -> catalog.context().authenticateMetadata(T, location, null))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll(
             "lake.db.t", "metadata_sha256 is missing", "metadata_sha256 => '" + looked + "'");
+    assertThatThrownBy(() -> catalog.context().authenticateMetadata(T, location + "x", looked))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining(location);
     edit(file, MetadataAuthenticationTest::dropSnapshots);
     assertThatThrownBy(() -> catalog.context().authenticateMetadata(T, location, looked))
         .isInstanceOf(InvalidConfigurationException.class)
