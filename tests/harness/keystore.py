@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_iceberg_crypto import Keystore
 from pyspark_iceberg_crypto.kms.keystore import _keytool
 
 QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")  # it lives for a second
@@ -18,6 +19,9 @@ class TestKeystore:
 
     path: Path
     password_file: Path
+
+    def kms(self) -> Keystore:
+        return Keystore(self.path, password_file=self.password_file)
 
 
 def make_keystore(folder: Path, keys: dict[str, int] | None = None) -> TestKeystore:

@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import Keystore
 from twin.keyed.columns import TYPES, Marked
 from twin.keyed.machine import FORMATS, WRITERS, Counts, KeyedHistory, LeakError
 from twin.keyed.search import Search, opened
@@ -41,7 +40,7 @@ def machine(
 ) -> type[KeyedHistory]:
     attributes = {
         "spark": spark,
-        "store": Keystore(keystore.path, password_file=keystore.password_file),
+        "store": keystore.kms(),
         "folder": folder / "written",
         "source": folder / "plaintext",
         "search": search,

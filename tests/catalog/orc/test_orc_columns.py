@@ -1,11 +1,11 @@
 """Spark's own ORC files with keys for their columns."""
 
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from harness.columns import MARKER, keyed_session, rows
 from harness.files import untouched
 from harness.world import World
 from pyspark.sql import DataFrame, SparkSession
@@ -15,11 +15,9 @@ from pyspark_iceberg_crypto import (
     AccessDeniedError,
     ConfigurationError,
     IcebergCryptoError,
-    Keystore,
     NotSupportedError,
     OrcKeys,
     PlaintextFoundError,
-    configure_spark,
     inspect_file,
     typed_errors,
     verify_folder,
@@ -28,7 +26,6 @@ from pyspark_iceberg_crypto.cli import main
 from pyspark_iceberg_crypto.doctor import diagnose
 from pyspark_iceberg_crypto.doctor._session import ORC, DoctorStep
 
-MARKER = "sesame-4711"
 KEYS = OrcKeys(
     columns={"ssn": "k1", "address.street": "k2", "tags": "k2"},
     masks={"ssn": "redact", "address.street": "sha256"},
@@ -37,14 +34,10 @@ NO_KEYS = OrcKeys(plaintext_writes=True)
 
 
 def session(spark: SparkSession, world: World, keys: OrcKeys = KEYS, *allowed: str) -> SparkSession:
-    """A session of its own whose ORC files have keys, in the tests' keystore."""
-    return configure_spark(
-        spark.newSession(),
-        f"orc_{uuid.uuid4().hex}",
-        "hadoop",
-        warehouse=str(world.root / "orc"),
-        kms=Keystore(world.keystore.path, password_file=world.keystore.password_file),
-        path_access=False,
+    return keyed_session(
+        spark,
+        world.keystore.kms(),
+        world.root / "orc",
         allowed_key_ids=allowed or None,
         orc_columns=keys,
     )
@@ -56,13 +49,8 @@ def own(spark: SparkSession, world: World) -> SparkSession:
 
 
 @pytest.fixture(scope="module")
-def people(own: SparkSession) -> Iterator[DataFrame]:
-    yield own.range(20).select(
-        fn.lit(MARKER).alias("ssn"),
-        "id",
-        fn.struct(fn.lit(MARKER).alias("street"), fn.lit("Ulm").alias("city")).alias("address"),
-        fn.array(fn.lit(MARKER)).alias("tags"),
-    )
+def people(own: SparkSession) -> DataFrame:
+    return rows(own)
 
 
 def files(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.orc
 import pytest
+from harness.columns import keyed_session
 from harness.jars import SPARK_JARS, build_jars, our_jar
 from harness.programs import run
 from harness.world import World
@@ -15,11 +16,9 @@ from pyspark.sql import functions as fn
 from servers.vault import VaultServer, start_vault
 
 from pyspark_iceberg_crypto import (
-    Keystore,
     KmsUnavailableError,
     OrcKeys,
     Vault,
-    configure_spark,
     typed_errors,
 )
 
@@ -28,15 +27,7 @@ KEYS = OrcKeys(columns={"ssn": "k1", "address.street": "k2"}, masks={"ssn": "red
 
 @pytest.fixture(scope="module")
 def own(spark: SparkSession, world: World) -> SparkSession:
-    return configure_spark(
-        spark.newSession(),
-        f"orc_{uuid.uuid4().hex}",
-        "hadoop",
-        warehouse=str(world.root / "orc"),
-        kms=Keystore(world.keystore.path, password_file=world.keystore.password_file),
-        path_access=False,
-        orc_columns=KEYS,
-    )
+    return keyed_session(spark, world.keystore.kms(), world.root / "orc", orc_columns=KEYS)
 
 
 @pytest.mark.parametrize("compression", ["none", pytest.param("zstd", marks=pytest.mark.nightly)])
@@ -125,14 +116,11 @@ def vault_session(
     else:
         token.write_text("hvs.nobodys")
         token.chmod(0o600)
-    return configure_spark(
-        spark.newSession(),
-        f"orc_{uuid.uuid4().hex}",
-        "hadoop",
-        warehouse=str(folder),
-        kms=Vault(vault.address, token_file=token),
+    return keyed_session(
+        spark,
+        Vault(vault.address, token_file=token),
+        folder,
         options={"encryption.kms.retry.max-attempts": "1"},
-        path_access=False,
         orc_columns=OrcKeys(columns={"ssn": "pii", "pay": "salaries"}),
     )
 

@@ -1,49 +1,21 @@
 """What test_delta.py runs: Delta's tables, with keys in their Parquet files."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from harness.steps import given, seen, tell
-from pyspark.sql import DataFrame, SparkSession
+from harness.columns import MARKER, Work
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from pyspark_iceberg_crypto import (
-    IcebergCryptoError,
-    Keystore,
-    ParquetKeys,
-    configure_spark,
-    typed_errors,
-    verify_folder,
-)
+from pyspark_iceberg_crypto import typed_errors, verify_folder
 
-MARKER = "sesame-4711"
 COLLECT = "spark.databricks.delta.stats.collect"
 COUNT = "delta.dataSkippingNumIndexedCols"
 COLUMNS = "delta.dataSkippingStatsColumns"
 
 
-def main() -> None:
-    settings, builder = given()
-    folder = Path(settings["folder"])
-    keys = Keystore(folder / "keys.p12", password_env="KEYSTORE_PASSWORD")
-    parquet = ParquetKeys(footer="footer", columns={"ssn": "pii"})
-    configure_spark(
-        builder, "lake", "hadoop", warehouse=f"{folder}/lake", kms=keys, parquet_columns=parquet
-    )
-    work = Work(builder.getOrCreate(), folder)
-    found = seen(work.steps())
-    work.spark.stop()
-    tell(found)
-
-
-class Work:
-    """The steps, each of which is told apart."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark = spark
-        self.folder = folder
+class DeltaWork(Work):
+    form = "delta"
 
     def steps(self) -> list[Callable[[], Any]]:
         return [
@@ -54,16 +26,6 @@ class Work:
 
     def rows(self, count: int = 10) -> DataFrame:
         return self.spark.range(count).select("id", fn.lit(MARKER).alias("ssn"))
-
-    @contextmanager
-    def set(self, **conf: str) -> Iterator[None]:
-        for name, value in conf.items():
-            self.spark.conf.set(name, value)
-        try:
-            yield
-        finally:
-            for name in conf:
-                self.spark.conf.unset(name)
 
     def write(self, name: str, rows: DataFrame | None = None, **options: str) -> None:
         mode = options.pop("mode", "append")
@@ -125,8 +87,7 @@ class Work:
             self.spark.sql("DELETE FROM sql WHERE id = 3")
             self.spark.sql("OPTIMIZE sql")
             self.spark.sql(
-                f"CREATE TABLE selected USING delta LOCATION '{self.folder}/selected'"
-                " AS SELECT * FROM sql"
+                f"CREATE TABLE selected USING delta LOCATION '{self.folder}/selected' AS SELECT * FROM sql"
             )
         found = self.spark.sql("SELECT count(*), min(ssn) FROM sql").first()
         return [list(found or []), self.files("sql"), self.files("selected")]
@@ -144,34 +105,10 @@ class Work:
         left = [self.files("vectors"), self.files("counted")]
         return [told, self.count("vectors"), self.count("counted"), left]
 
-    def streamed(self, name: str) -> None:
-        source = self.folder / "source"
-        if not source.exists():
-            self.rows().write.parquet(str(source))
-        query = (
-            self.spark.readStream.schema("id BIGINT, ssn STRING")
-            .parquet(str(source))
-            .writeStream.format("delta")
-            .option("checkpointLocation", f"{self.folder}/{name}-checkpoint")
-            .trigger(availableNow=True)
-            .start(f"{self.folder}/{name}")
-        )
-        query.awaitTermination()
-
     def stream(self) -> Any:
         with self.set(**{COLLECT: "false"}):
-            self.streamed("streamed")
+            self.streamed("streamed", self.rows())
         return {"rows": self.count("streamed"), **self.files("streamed")}
-
-    def told(self, work: Callable[[], Any]) -> str:
-        try:
-            with typed_errors():
-                work()
-        except IcebergCryptoError as error:
-            return f"{type(error).__name__}: {error}"
-        except Exception as error:  # noqa: BLE001 (a stream's)
-            return f"{type(error).__name__}: {error}"
-        return "not refused"
 
     def refused(self) -> Any:
         self.create("keyed", **{COLUMNS: "ssn"})
@@ -212,7 +149,7 @@ class Work:
             "OPTION": self.told(
                 lambda: self.write("refused", **{name.upper(): keys[name] for name in keys})
             ),
-            "stream": self.told(lambda: self.streamed("refused")),
+            "stream": self.told(lambda: self.streamed("refused", self.rows())),
             "partition": self.told(partitioned),
             "convert": self.told(converted),
         }
@@ -227,4 +164,5 @@ class Work:
 
 
 if __name__ == "__main__":
-    main()
+    work = DeltaWork()
+    work.tell(work.steps())

@@ -6,53 +6,22 @@ With the setting "unchecked", Spark has no extension that checks statements: onl
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any
 
-from harness.steps import given, seen, tell
+from harness.columns import MARKER, Work
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from pyspark_iceberg_crypto import (
-    IcebergCryptoError,
-    Keystore,
-    ParquetKeys,
-    configure_spark,
-    typed_errors,
-    verify_folder,
-)
+from pyspark_iceberg_crypto import IcebergCryptoError, typed_errors, verify_folder
 
-MARKER = "sesame-4711"
 ALLOWED = "iceberg-crypto.hudi.plaintext"
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 METADATA = "hoodie.metadata.enable"
 EMPTY_LOG = 200  # bytes, of which Hudi makes one for each part of an index
 
 
-def main() -> None:
-    settings, builder = given()
-    folder = Path(settings["folder"])
-    keys = Keystore(folder / "keys.p12", password_env="KEYSTORE_PASSWORD")
-    parquet = ParquetKeys(footer="footer", columns={"ssn": "pii"})
-    warehouse = str(folder / "warehouse")
-    configure_spark(
-        builder, "lake", "hadoop", warehouse=warehouse, kms=keys, parquet_columns=parquet
-    )
-    if settings.get("unchecked"):
-        builder.config("spark.sql.extensions", settings["conf"]["spark.sql.extensions"])
-    work = Work(builder.getOrCreate(), folder, keys)
-    found = seen(work.unchecked() if settings.get("unchecked") else work.steps())
-    work.spark.stop()
-    tell(found)
-
-
-class Work:
-    """The steps, each of which is told apart."""
-
-    def __init__(self, spark: SparkSession, folder: Path, keys: Keystore) -> None:
-        self.spark = spark
-        self.folder = folder
-        self.keys = keys
+class HudiWork(Work):
+    form = "hudi"
 
     def steps(self) -> list[Callable[[], Any]]:
         return [
@@ -74,14 +43,6 @@ class Work:
             yield
         finally:
             hadoop.unset(name)
-
-    @contextmanager
-    def session(self, name: str, value: str) -> Iterator[None]:
-        self.spark.conf.set(name, value)
-        try:
-            yield
-        finally:
-            self.spark.conf.unset(name)
 
     def rows(self, start: int, end: int, ts: int) -> DataFrame:
         return self.spark.range(start, end).select(
@@ -248,10 +209,11 @@ class Work:
             self.write("indexes", self.rows(0, 10, 1), "insert", **more)
             self.spark.sql(f"CREATE TABLE indexed USING hudi LOCATION '{self.folder}/indexes'")
             lock = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
-            with (
-                self.session("hoodie.metadata.record.index.enable", "true"),
-                self.session("hoodie.write.lock.provider", lock),
-            ):
+            more = {
+                "hoodie.metadata.record.index.enable": "true",
+                "hoodie.write.lock.provider": lock,
+            }
+            with self.set(**more):
                 self.spark.sql("CREATE INDEX of_ssn ON indexed (ssn)")
                 self.spark.sql(
                     "CREATE INDEX hours ON indexed USING column_stats(ts)"
@@ -272,9 +234,8 @@ class Work:
     def sql(self) -> Any:
         name = "spark_catalog.default.h"
         self.spark.sql(
-            f"CREATE TABLE {name} (id BIGINT, ssn STRING, ts INT) USING hudi TBLPROPERTIES"
-            f" (primaryKey = 'id', preCombineField = 'ts', '{METADATA}' = 'false')"
-            f" LOCATION '{self.folder}/sql'"
+            f"CREATE TABLE {name} (id BIGINT, ssn STRING, ts INT) USING hudi TBLPROPERTIES (primaryKey = 'id', "
+            f"preCombineField = 'ts', '{METADATA}' = 'false') LOCATION '{self.folder}/sql'"
         )
         self.spark.sql(f"INSERT INTO {name} VALUES (1, '{MARKER}', 1), (2, 'x', 1), (3, 'y', 1)")
         self.spark.sql(f"UPDATE {name} SET ts = 2 WHERE id = 1")
@@ -291,35 +252,6 @@ class Work:
         self.spark.sql("CALL show_commits(table => 'h', limit => 1)").collect()
         selected = self.files("spark-warehouse/selected", "*.parquet")
         return [[list(row) for row in found], self.files("sql", "*.parquet"), selected]
-
-    def told(self, work: Callable[[], Any]) -> str:
-        try:
-            with typed_errors():
-                work()
-        except IcebergCryptoError as error:
-            return f"{type(error).__name__}: {error}"
-        return "not refused"
-
-    def streamed(self, name: str, **more: str) -> None:
-        source = self.folder / "source"
-        if not source.exists():
-            self.rows(0, 3, 1).write.parquet(str(source))
-        options = {
-            "hoodie.table.name": name,
-            "hoodie.datasource.write.recordkey.field": "id",
-            "hoodie.datasource.write.partitionpath.field": "part",
-            "checkpointLocation": f"{self.folder}/{name}-checkpoint",
-            **more,
-        }
-        query = (
-            self.spark.readStream.schema(self.spark.read.parquet(str(source)).schema)
-            .parquet(str(source))
-            .writeStream.format("hudi")
-            .options(**options)
-            .trigger(availableNow=True)
-            .start(f"{self.folder}/{name}")
-        )
-        query.awaitTermination()
 
     def refused(self) -> Any:
         rows = self.rows(0, 3, 1)
@@ -374,11 +306,18 @@ class Work:
             "key generator": self.told(
                 write(**{"hoodie.datasource.write.keygenerator.class": "com.acme.Keys"})
             ),
-            "session's": self.told(within(self.session(METADATA, "true"))),
-            "spark's": self.told(within(self.session(f"spark.{METADATA}", "true"))),
+            "session's": self.told(within(self.set(**{METADATA: "true"}))),
+            "spark's": self.told(within(self.set(**{f"spark.{METADATA}": "true"}))),
             "hadoop's": self.told(within(self.context("hoodie.metadata.enable", "true"))),
             "defaults": self.told(in_defaults),
-            "stream": self.told(lambda: self.streamed("refused", **{METADATA: "false"})),
+            "stream": self.told(
+                lambda: self.streamed(
+                    "refused",
+                    rows,
+                    **{"hoodie.table.name": "refused", METADATA: "false"},
+                    **{record_key: "id", partition: "part"},
+                )
+            ),
             "record key": self.told(write(**{record_key: "ssn"})),
             "partition": self.told(write(**{partition: "ssn"})),
             "partitionBy": self.told(by_columns),
@@ -404,7 +343,7 @@ class Work:
         def sql(statement: str) -> str:
             return self.told(lambda: self.spark.sql(statement))
 
-        with self.session(METADATA, "true"):
+        with self.set(**{METADATA: "true"}):
             inserted = sql("INSERT INTO h VALUES (9, 'x', 1)")
         return {
             "statistics": sql(f"CREATE TABLE r1 {table}) {place}"),
@@ -471,4 +410,5 @@ class Work:
 
 
 if __name__ == "__main__":
-    main()
+    work = HudiWork()
+    work.tell(work.unchecked() if work.settings.get("unchecked") else work.steps())

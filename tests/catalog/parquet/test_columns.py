@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from harness.columns import MARKER, keyed_session, rows
 from harness.files import untouched
 from harness.jars import BUILT
 from harness.world import World
@@ -16,12 +17,10 @@ from pyspark_iceberg_crypto import (
     AccessDeniedError,
     ConfigurationError,
     KeyNotFoundError,
-    Keystore,
     NotSupportedError,
     ParquetKeys,
     PlaintextFoundError,
     TamperedError,
-    configure_spark,
     inspect_file,
     rotate_parquet_keys,
     typed_errors,
@@ -33,23 +32,12 @@ from pyspark_iceberg_crypto.doctor._session import PARQUET
 from pyspark_iceberg_crypto.reports import _scope
 from pyspark_iceberg_crypto.verbs.inspection import inspect_local
 
-MARKER = "sesame-4711"
 KEYS = ParquetKeys(footer="k1", columns={"ssn": "k2", "address.street": "k-128"})
 NO_KEYS = ParquetKeys(plaintext_writes=True)
 
 
 def session(spark: SparkSession, world: World, **more: str) -> SparkSession:
-    """A session of its own whose Parquet files have keys, in the tests' keystore."""
-    store = Keystore(world.keystore.path, password_file=world.keystore.password_file)
-    made = configure_spark(
-        spark.newSession(),
-        f"pq_{uuid.uuid4().hex}",
-        "hadoop",
-        warehouse=str(world.root / "parquet"),
-        kms=store,
-        path_access=False,
-        parquet_columns=KEYS,
-    )
+    made = keyed_session(spark, world.keystore.kms(), world.root / "parquet", parquet_columns=KEYS)
     for name, value in more.items():
         made.conf.set(name, value)
     return made
@@ -68,17 +56,8 @@ def people(own: SparkSession) -> DataFrame:
 def catalog(spark: SparkSession) -> str:
     """The name of the session's own."""
     names = (row.key for row in spark.sql("SET").collect())
-    found = (name for name in names if re.fullmatch(r"spark\.sql\.catalog\.pq_\w+", name))
+    found = (name for name in names if re.fullmatch(r"spark\.sql\.catalog\.keyed_\w+", name))
     return next(found).rpartition(".")[2]
-
-
-def rows(spark: SparkSession, count: int = 20) -> DataFrame:
-    return spark.range(count).select(
-        fn.lit(MARKER).alias("ssn"),
-        "id",
-        fn.struct(fn.lit(MARKER).alias("street"), fn.lit("Ulm").alias("city")).alias("address"),
-        fn.array(fn.lit(MARKER)).alias("tags"),
-    )
 
 
 def files(folder: Path) -> list[Path]:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 from doubles.arrow_kms import ArrowVault
+from harness.columns import keyed_session
 from pyspark.sql import SparkSession
 from servers.vault import VaultServer, start_vault
 
@@ -17,7 +18,6 @@ from pyspark_iceberg_crypto import (
     AccessDeniedError,
     ParquetKeys,
     Vault,
-    configure_spark,
     inspect_file,
     rotate_parquet_keys,
     typed_errors,
@@ -46,15 +46,8 @@ def session(spark: SparkSession, vault: VaultServer, folder: Path, *keys: str) -
     """A session whose login may use some of Vault's keys."""
     token = folder / f"token-{uuid.uuid4().hex}"
     vault.token_login(token, vault.driver_policy(*keys))
-    return configure_spark(
-        spark.newSession(),
-        f"pq_{uuid.uuid4().hex}",
-        "hadoop",
-        warehouse=str(folder),
-        kms=Vault(vault.address, token_file=token),
-        path_access=False,
-        parquet_columns=KEYS,
-    )
+    kms = Vault(vault.address, token_file=token)
+    return keyed_session(spark, kms, folder, parquet_columns=KEYS)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     HadoopKms,
     KeyNotFoundError,
-    Keystore,
     kms_metrics,
     typed_errors,
 )
@@ -77,7 +76,7 @@ def test_the_calls_that_the_documents_promise(hadoop: Lake) -> None:
 
 def test_check_and_doctor_agree_that_all_is_well(hadoop: Lake) -> None:
     lake = hadoop.with_options({"table-default.encryption.key-id": "k2"})
-    store = Keystore(lake.world.keystore.path, password_file=lake.world.keystore.password_file)
+    store = lake.world.keystore.kms()
     store.check(lake.spark, lake.catalog)
     found = diagnose(lake.spark, lake.catalog, key_ids=["k1", "k-128"])
     assert found.ok, str(found)
@@ -104,7 +103,7 @@ def hint(found: DoctorReport) -> str:
 
 
 def test_a_key_that_is_not_there(hadoop: Lake) -> None:
-    store = Keystore(hadoop.world.keystore.path, password_file=hadoop.world.keystore.password_file)
+    store = hadoop.world.keystore.kms()
     with pytest.raises(KeyNotFoundError, match="no-such-key"):
         store.check(hadoop.spark, hadoop.catalog, "no-such-key")
     with pytest.raises(ConfigurationError, match="and this Keystore has /other"):
