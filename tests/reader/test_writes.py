@@ -196,7 +196,7 @@ def stored_rows(file: Any) -> list[dict[str, Any]]:
 
 
 def test_null_is_no_empty_list_or_map(one: Place) -> None:
-    """Of structs, which PyIceberg makes anew: when they are written, read, and written again after a delete."""
+    """Of structs: PyIceberg makes new arrays of them, when it reads and when it writes, also after a delete."""
     inner = pa.struct([("a", pa.int64()), ("l", pa.list_(pa.struct([("b", pa.int64())])))])
     types = [("id", pa.int64()), ("l", pa.list_(inner)), ("m", pa.map_(pa.string(), inner))]
     schema = pa.schema([*types, ("s", inner)])

@@ -154,7 +154,7 @@ def lacks_snapshots(document: Document) -> bool:
 def with_those_of_file(
     storage: Storage, document: Document, location: str
 ) -> tuple[Document, FileProblem | None]:
-    """Return a server's answer with the snapshots and keys that only its metadata file has, or why there are none."""
+    """Return a server's answer with the snapshots and keys that only its metadata file has; or why it has not them."""
     if not location:
         return document, FileProblem(_problems.UNREADABLE, "the server does not say where it is")
     found, read = _read(storage, location)
