@@ -94,6 +94,20 @@ def test_what_stock_clients_wrote_where_metadata_is_signed(hadoop: Lake) -> None
     assert all(one.hint for one in found.findings)
 
 
+def test_a_listed_table_that_no_load_finds(hadoop: Lake) -> None:
+    """It is a table nobody has looked at, and none of another format."""
+    hadoop.insert(hadoop.create("good"), [1])
+    listed = hadoop.folder / "ghost" / "metadata" / "copied.metadata.json"
+    listed.parent.mkdir(parents=True)
+    listed.write_text("{}")
+    found = diagnose_tables(hadoop.spark, f"{hadoop.catalog}.{hadoop.namespace}")
+    assert (kinds(found), found.others) == ([("ghost", "unchecked")], 0)
+    assert not found.ok
+    assert "NoSuchTableException" in found.findings[0].problem
+    found = diagnose_tables(hadoop.spark, hadoop.table("nothing"))
+    assert [one.problem for one in found.findings] == ["there is no such Iceberg table"]
+
+
 def test_what_keeps_a_table_from_being_used(hadoop: Lake, tmp_path: Path) -> None:
     hadoop.insert(hadoop.create("t"), [1])
     hadoop.create("plain", key=None)

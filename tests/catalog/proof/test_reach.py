@@ -17,7 +17,7 @@ from pyspark import InheritableThread
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     IcebergCryptoError,
-    NotSupportedError,
+    TableNotFoundError,
     VerifyReport,
     verify_catalog,
     verify_table,
@@ -511,15 +511,16 @@ def test_a_table_that_is_dropped_meanwhile(lake: Lake) -> None:
         drop = lambda: lake.sql(f"DROP TABLE {lake.table()} PURGE")  # noqa: E731
         try:
             report: VerifyReport = beside(lake, verify, data, drop)
-        except NotSupportedError as error:
+        except TableNotFoundError as error:
             assert "no Iceberg table" in error.message
         else:
             assert report.ok, report
             assert [one.table for one in report.reports] == [other]  # type: ignore[attr-defined]
 
 
-def test_a_listed_table_that_no_load_finds(lake: Lake) -> None:
-    """It was not dropped: it is not checked, and the catalog is not all right."""
+def test_a_listed_table_that_no_load_finds(hadoop: Lake) -> None:
+    """Hadoop lists folders. It was not dropped: it is not checked, and the catalog is not all right."""
+    lake = hadoop
     lake.insert(lake.create(), [1])
     listed = lake.folder / "ghost" / "metadata" / "copied.metadata.json"
     listed.parent.mkdir(parents=True)

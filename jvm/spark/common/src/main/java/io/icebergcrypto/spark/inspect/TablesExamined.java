@@ -16,14 +16,19 @@ import io.icebergcrypto.spark.table.Progress;
 import io.icebergcrypto.spark.table.TableNames;
 import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchIcebergTableException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.spark.Spark3Util;
@@ -40,12 +45,23 @@ public final class TablesExamined {
   /** Most of the time goes by waiting for servers. */
   private static final int THREADS = 16;
 
+  private record Place(Catalog catalog, Namespace namespace) {
+    Set<TableIdentifier> tables() {
+      return Set.copyOf(catalog.listTables(namespace));
+    }
+  }
+
+  /** A table that was listed, and that the catalog does not find. */
+  private record Absent(
+      String name, Place place, TableIdentifier identifier, NoSuchTableException error) {}
+
   private final SparkSession spark;
   private final Set<String> tables = new TreeSet<>();
   private final Set<String> named = new HashSet<>();
   private final Map<Kind, Integer> counts = new EnumMap<>(Kind.class);
   private final Map<Kind, List<Map<String, Object>>> kept = new EnumMap<>(Kind.class);
   private final Set<String> keyIds = new TreeSet<>();
+  private final Queue<Absent> absent = new ConcurrentLinkedQueue<>();
   private int examined;
   private int encrypted;
   private int others;
@@ -76,6 +92,7 @@ public final class TablesExamined {
           all.examine(name);
           return name;
         });
+    all.addAbsent();
     return all.toMap();
   }
 
@@ -127,16 +144,46 @@ public final class TablesExamined {
       CatalogAndIdentifier found = TableNames.find(spark, name);
       Catalog catalog = catalog(found.catalog());
       TableIdentifier identifier = Spark3Util.identifierToTableIdentifier(found.identifier());
-      add(name, catalog == null ? null : TableDiagnosis.atAGlance(catalog, identifier));
-    } catch (NoSuchTableException | NoSuchNamespaceException e) {
-      add(name, (TableDiagnosis) null);
+      examine(name, catalog, identifier);
     } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
-      CancelledException.rethrow(e);
-      count(null);
-      String problem = "it cannot be examined: " + Left.of(name, e).problem();
-      String hint = "Check the table's name, and that its catalog can be loaded.";
-      add(name, Finding.of(Kind.UNCHECKED, problem, hint));
+      unchecked(name, e);
     }
+  }
+
+  private void examine(String name, Catalog catalog, TableIdentifier identifier) {
+    try {
+      add(name, catalog == null ? null : TableDiagnosis.atAGlance(catalog, identifier));
+    } catch (NoSuchIcebergTableException | NoSuchNamespaceException e) {
+      add(name, (TableDiagnosis) null);
+    } catch (NoSuchTableException e) {
+      absent.add(new Absent(name, new Place(catalog, identifier.namespace()), identifier, e));
+    }
+  }
+
+  /** Catalogs also say that a table does not exist when this user may not load it. */
+  private void addAbsent() {
+    Map<Place, Set<TableIdentifier>> listed = new HashMap<>();
+    for (Absent one : absent) {
+      try {
+        if (listed.computeIfAbsent(one.place(), Place::tables).contains(one.identifier())) {
+          unchecked(one.name(), one.error());
+        } else {
+          add(one.name(), (TableDiagnosis) null);
+        }
+      } catch (NoSuchNamespaceException e) {
+        add(one.name(), (TableDiagnosis) null);
+      } catch (RuntimeException e) {
+        unchecked(one.name(), e);
+      }
+    }
+  }
+
+  private void unchecked(String name, Throwable e) {
+    CancelledException.rethrow(e);
+    count(null);
+    String problem = "it cannot be examined: " + Left.of(name, e).problem();
+    String hint = "Check the table's name, and that its catalog can be loaded.";
+    add(name, Finding.of(Kind.UNCHECKED, problem, hint));
   }
 
   /**

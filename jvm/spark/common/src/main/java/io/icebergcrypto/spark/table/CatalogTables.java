@@ -10,13 +10,20 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.exceptions.NoSuchIcebergTableException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
@@ -103,11 +110,6 @@ public final class CatalogTables {
     return catalog.name();
   }
 
-  /** Whether a table that is listed need not be Iceberg's. */
-  boolean hasOtherFormats() {
-    return catalog.name().equals(SESSION_CATALOG);
-  }
-
   /** The session. */
   SparkSession spark() {
     return spark;
@@ -142,23 +144,57 @@ public final class CatalogTables {
     return found;
   }
 
+  /** Whether an error says that a listed table is none of Iceberg's. */
+  boolean isOfOtherFormat(Throwable error) {
+    return catalog.name().equals(SESSION_CATALOG)
+        && isCausedBy(NoSuchIcebergTableException.class, error);
+  }
+
+  /** Whether an error says that there is no such table; only {@link #stillListed} shows it. */
+  static boolean isAbsent(Throwable error) {
+    return isCausedBy(NoSuchTableException.class, error) || error instanceof TableNotFoundException;
+  }
+
+  private static boolean isCausedBy(Class<? extends Exception> type, Throwable error) {
+    return Stream.iterate(error, Objects::nonNull, Throwable::getCause).anyMatch(type::isInstance);
+  }
+
   /**
-   * Whether a table that was listed is still listed. Whether it can be loaded does not show this:
+   * Which tables that were listed are still listed. Whether they can be loaded does not show this:
    * catalogs also say that a table does not exist when it is not an Iceberg table, or when this
-   * user may not load it.
+   * user may not load it. Each namespace is listed once.
    *
-   * @param table its name as in {@link Listed}
-   * @return also true when it cannot be listed
+   * @param names those of tables, as in {@link Listed}
+   * @return also those that cannot be listed
    */
-  public boolean lists(String table) {
-    Identifier identifier = TableNames.find(spark, table, catalog).identifier();
+  Set<String> stillListed(Collection<String> names) {
+    Map<String, Optional<Set<Identifier>>> namespaces = new HashMap<>();
+    Set<String> found = new LinkedHashSet<>();
+    for (String name : names) {
+      Identifier table = TableNames.find(spark, name, catalog).identifier();
+      boolean isListed =
+          namespaces
+              .computeIfAbsent(
+                  String.join("\0", table.namespace()), key -> tablesIfListed(table.namespace()))
+              .map(tables -> tables.contains(table))
+              .orElse(true);
+      if (isListed) {
+        found.add(name);
+      }
+    }
+
+    return found;
+  }
+
+  /** Empty: they cannot be listed. */
+  private Optional<Set<Identifier>> tablesIfListed(String[] ofNamespace) {
     try {
-      return tables(identifier.namespace()).contains(identifier);
+      return Optional.of(tables(ofNamespace));
     } catch (NoSuchNamespaceException | org.apache.iceberg.exceptions.NoSuchNamespaceException e) {
-      return false;
+      return Optional.of(Set.of());
     } catch (Exception e) { // Spark's of Scala are checked, and not declared
       CancelledException.rethrow(e);
-      return true;
+      return Optional.empty();
     }
   }
 

@@ -9,11 +9,8 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
+import java.util.Set;
 import java.util.function.Function;
-import java.util.stream.Stream;
-import org.apache.iceberg.exceptions.NoSuchIcebergTableException;
-import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.spark.sql.SparkSession;
 
 /**
@@ -59,8 +56,12 @@ public record EachTable<T>(
     }
   }
 
-  /** What came of one table: one of them, or nothing of a table that has gone. */
-  private record Outcome<T>(T done, Left left, Left notEncrypted) {}
+  /**
+   * What came of one table: one of them.
+   *
+   * @param absent why it could not be loaded, which some catalogs also say of one that is there
+   */
+  private record Outcome<T>(T done, Left left, Left notEncrypted, Left absent) {}
 
   /**
    * Does it.
@@ -83,7 +84,7 @@ public record EachTable<T>(
         map(catalog.spark(), names, threads, progress, name -> outcome(catalog, name, work));
     Map<String, T> done = new LinkedHashMap<>();
     List<Left> left = new ArrayList<>();
-    List<String> gone = new ArrayList<>();
+    Map<String, Left> absent = new LinkedHashMap<>();
     List<Left> notEncrypted = new ArrayList<>();
     listed.stream().filter(one -> one.failure() != null).forEach(one -> left.add(Left.of(one)));
     for (int i = 0; i < names.size(); i++) {
@@ -95,10 +96,13 @@ public record EachTable<T>(
       } else if (outcome.notEncrypted() != null) {
         notEncrypted.add(outcome.notEncrypted());
       } else {
-        gone.add(names.get(i));
+        absent.put(names.get(i), outcome.absent());
       }
     }
 
+    Set<String> there = catalog.stillListed(absent.keySet());
+    there.forEach(name -> left.add(absent.get(name)));
+    List<String> gone = absent.keySet().stream().filter(name -> !there.contains(name)).toList();
     List<String> views = listed.stream().filter(Listed::view).map(Listed::name).toList();
     return new EachTable<>(done, left, gone, views, notEncrypted);
   }
@@ -106,24 +110,18 @@ public record EachTable<T>(
   private static <T> Outcome<T> outcome(
       CatalogTables catalog, String name, Function<String, T> work) {
     try {
-      return new Outcome<>(work.apply(name), null, null);
+      return new Outcome<>(work.apply(name), null, null, null);
     } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
       CancelledException.rethrow(e);
-      boolean isOfOtherFormat =
-          catalog.hasOtherFormats() && isCausedBy(NoSuchIcebergTableException.class, e);
-      if (e instanceof NotEncryptedException || isOfOtherFormat) {
-        return new Outcome<>(null, null, Left.of(name, e));
+      Left left = Left.of(name, e);
+      if (e instanceof NotEncryptedException || catalog.isOfOtherFormat(e)) {
+        return new Outcome<>(null, null, left, null);
       }
 
-      boolean isAbsent =
-          isCausedBy(NoSuchTableException.class, e) || e instanceof TableNotFoundException;
-      boolean isGone = isAbsent && !catalog.lists(name);
-      return new Outcome<>(null, isGone ? null : Left.of(name, e), null);
+      return CatalogTables.isAbsent(e)
+          ? new Outcome<>(null, null, null, left)
+          : new Outcome<>(null, left, null, null);
     }
-  }
-
-  private static boolean isCausedBy(Class<? extends Exception> type, Throwable error) {
-    return Stream.iterate(error, Objects::nonNull, Throwable::getCause).anyMatch(type::isInstance);
   }
 
   /**
