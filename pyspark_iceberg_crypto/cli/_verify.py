@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
 import click
+from rich.text import Text
 
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto._names import SESSION_CATALOG
 from pyspark_iceberg_crypto.cli import _python_alone, _session, _shared
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
-    IcebergCryptoError,
     TableNotFoundError,
 )
 from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 from pyspark_iceberg_crypto.reports import _terminal
+from pyspark_iceberg_crypto.reports._text import plural, visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -269,7 +270,7 @@ def _one(
     name = f"{SESSION_CATALOG}.{target}" if is_sparks else target
     try:
         with verify_table(spark, name, **options) as report:
-            return _with_keys(spark, report)
+            return _with_keys(spark, [report])[0]
     except TableNotFoundError as error:
         if is_sparks and "is a view" not in error.message:
             raise TableNotFoundError(
@@ -292,18 +293,26 @@ def _refuse_what_is_a_table_too(spark: SparkSession, target: str, catalog: str) 
         )
 
 
-def _with_keys(spark: SparkSession, report: VerifyReport) -> VerifyReport:
-    """Add the table's keys where they can be had: whether its files are encrypted does not depend on that."""
-    if report.key_id is None:
-        return report
-    try:
-        return report.with_keys(encryption_keys(spark, report.table).keys)
-    except IcebergCryptoError:
-        return report
+def _with_keys(spark: SparkSession, reports: list[VerifyReport]) -> list[VerifyReport]:
+    """Add the tables' keys where they can be had: whether their files are encrypted does not depend on that."""
+    found, failed = [], []
+    for report in reports:
+        keys: Sequence[Any] = ()
+        try:
+            keys = encryption_keys(spark, report.table).keys if report.key_id is not None else ()
+        except Exception as error:  # noqa: BLE001 (the verification may have taken hours)
+            failed.append((report.table, _shared.told(error)[0]))
+        found.append(report.with_keys(keys))
+    if failed:
+        (table, problem), others = failed[0], len(failed) - 1
+        also = f", nor those of {plural(others, 'other table')}" if others else ""
+        said = f"note: the report does not list the keys of {table}{also}: {problem}"
+        _shared.show_error(Text(visible(said), "yellow"))
+    return found
 
 
 def _with_all_keys(spark: SparkSession, found: VerifyTablesReport) -> VerifyTablesReport:
-    return replace(found, reports=[_with_keys(spark, report) for report in found.reports])
+    return replace(found, reports=_with_keys(spark, found.reports))
 
 
 def _is_namespace(spark: SparkSession, target: str) -> bool:

@@ -198,9 +198,30 @@ def test_the_tables_keys_are_in_the_report(run: Callable[..., Result], tmp_path:
     )
     assert [key["kind"] for key in found["encryption_keys"]] == ["master", "kek"]
     assert "key-kek: 9 days" in page.read_text() and "key-dead" not in page.read_text()
-    denied = KeyNotFoundError("no key", "")
-    assert run(*arguments, answers={"lake.db.t": verify_json()}, rows=denied).exit_code == 0
-    assert json.loads(document.read_text())["encryption_keys"] == []
+
+
+@pytest.mark.parametrize(
+    "failure", [KeyNotFoundError("no key", ""), RuntimeError("503 of the catalog")]
+)
+def test_keys_that_cannot_be_listed_cost_no_report(
+    run: Callable[..., Result], tmp_path: Path, failure: Exception
+) -> None:
+    document = tmp_path / "report.json"
+    for target, answer, others in (
+        ("lake.db.t", verify_json(), ""),
+        ("lake.db", [verify_json()] * 3, ", nor those of 2 other tables"),
+    ):
+        arguments = ("verify", target, "--json-file", str(document))
+        result = run(*arguments, answers={target: answer}, rows=failure)
+        assert result.exit_code == 0, result.stderr
+        found = json.loads(document.read_text())
+        report = found.get("reports", [found])[0]
+        assert report["ok"] and report["encryption_keys"] == []
+        said = " ".join(result.stderr.split())
+        assert (
+            said
+            == f"note: the report does not list the keys of {report['table']}{others}: {failure.args[0]}"
+        )
 
 
 def test_several_tables(run: Callable[..., Result]) -> None:
