@@ -30,8 +30,10 @@ QUICK = {
     "encryption.kms.retry.max-delay-ms": "20",
     "encryption.kms.call-timeout-ms": "2000",
     "encryption.kms.circuit-breaker.failures": "0",
+    "encryption.kms.circuit-breaker.delay-ms": "50",
     "cache-enabled": "false",  # every statement loads its table again
 }
+SEALED = ("status", 503, {}, '{"errors":["Vault is sealed"]}')
 NO_CACHE = {"encryption.kms.cache.ttl-ms": "0"}
 # As on Hive and REST: no check of the metadata asks for a key.
 UNSIGNED = {"encryption.metadata-authentication": "off"}
@@ -157,6 +159,23 @@ def test_a_verification_tells_what_it_could_not_check(
     assert verify_table(lake.spark, cut_off.table(), deep=True).ok
 
 
+@pytest.mark.parametrize("more", [UNSIGNED, {}], ids=["in a report", "in a load"])
+def test_a_kms_that_was_away_for_a_moment(
+    lake: Lake, vault: VaultServer, proxy: FaultProxy, options: dict[str, str], more: dict[str, str]
+) -> None:
+    """Of many tables, those that it kept from being verified are verified when it is back."""
+    writer = new_session(lake, {**options, **more})
+    for name in ("a", "b", "c"):
+        writer.insert(writer.create(name, key=vault.make_key()), [1])
+    own_login = {"encryption.kms.call-timeout-ms": "2002"}  # with equal settings it would be shared
+    cut_off = new_session(lake, {**options, **more, **own_login})
+    proxy.next = ["pass", "pass", *[SEALED] * 4]  # the login, one key, two attempts for each other
+    name = f"{cut_off.catalog}.{cut_off.namespace}"
+    found = verify_catalog(lake.spark, name, deep=True)
+    assert not proxy.next, "it was away"
+    assert found.ok and len(found.reports) == 3, found
+
+
 @pytest.mark.nightly
 def test_a_kms_that_goes_away_half_way(
     lake: Lake, vault: VaultServer, proxy: FaultProxy, options: dict[str, str]
@@ -208,7 +227,6 @@ def test_another_kms_says_whose_key_it_is(lake: Lake, hadoop: Lake, key: str) ->
     assert "BadWrappedKeyException" in text
 
 
-SEALED = ("status", 503, {}, '{"errors":["Vault is sealed"]}')
 Operation = Callable[[Lake, str], Any]
 
 

@@ -171,6 +171,11 @@ public final class CachingKmsClient implements UnwrapsAgain, AuthenticatedWrappi
     return WrappedKey.versionOf(wrapped, wrappingKeyId);
   }
 
+  /** How long the KMS is not called after calls that got no answer, in milliseconds. */
+  public long breakerDelayMs() {
+    return limits.breakerDelayMs();
+  }
+
   /** The counters of this JVM. */
   public KmsMetrics metrics() {
     return local().metrics();

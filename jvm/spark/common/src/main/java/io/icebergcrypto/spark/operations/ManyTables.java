@@ -58,7 +58,8 @@ final class ManyTables {
 
   /** Does something to each. */
   <T> EachTable<T> each(Function<String, T> work) {
-    return EachTable.of(tables, tables.listed(namespaces), threads, call.progress(), work);
+    return EachTable.of(
+        tables, tables.listed(namespaces), threads, call.progress(), work, done -> false);
   }
 
   /** Does an operation to a table. */

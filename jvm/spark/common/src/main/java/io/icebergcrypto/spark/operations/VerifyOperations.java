@@ -8,6 +8,7 @@ import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.table.CatalogTables;
 import io.icebergcrypto.spark.table.EachTable;
@@ -25,6 +26,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -150,19 +152,15 @@ final class VerifyOperations {
     TableCatalog catalog = call.target().plugin();
     if (call.table() != null) {
       return verified(
-          call, SqlNames.full(catalog.name(), call.table()), options, call.flag("report"));
+              call, SqlNames.full(catalog.name(), call.table()), options, call.flag("report"))
+          .found();
     }
 
     List<String> parts = namespace == null ? List.of() : TableNames.parts(call.spark(), namespace);
     CatalogTables tables = CatalogTables.of(call.spark(), catalog, parts);
     CatalogTables.Selected selected = selected(call, tables);
-    boolean report = call.flag("report");
-    EachTable<List<Map<String, Object>>> found =
-        each(
-            call,
-            tables,
-            selected,
-            table -> verified(call, table, options.forTable(table), report).rows());
+    EachTable<Verified<List<Map<String, Object>>>> found =
+        each(call, tables, selected, options, call.flag("report"), Answer::rows);
     List<Map<String, Object>> rows = new ArrayList<>();
     selected
         .leftOut()
@@ -170,7 +168,7 @@ final class VerifyOperations {
             left ->
                 rows.add(row(left.table(), "left out", null, left.encrypted(), 0, 0, NONE, null)));
     found.views().forEach(view -> rows.add(row(view, "view", null, null, 0, 0, NONE, null)));
-    found.done().values().forEach(rows::addAll);
+    found.done().values().forEach(one -> rows.addAll(one.found()));
     unchecked(found).forEach(left -> rows.add(unchecked(left)));
     return new Answer(rows, rows);
   }
@@ -179,27 +177,39 @@ final class VerifyOperations {
     CatalogTables tables = call.tables();
     VerifyOptions options = options(call, () -> Target.catalog(call.spark(), tables.catalogName()));
     CatalogTables.Selected selected = selected(call, tables);
-    EachTable<Object> found =
-        each(
-            call,
-            tables,
-            selected,
-            table -> verified(call, table, options.forTable(table), false).value());
+    EachTable<Verified<Object>> found =
+        each(call, tables, selected, options, false, answer -> answer.value());
     Map<String, Object> value = new LinkedHashMap<>();
-    value.put("reports", List.copyOf(found.done().values()));
+    value.put("reports", found.done().values().stream().map(Verified::found).toList());
     value.put("not_checked", unchecked(found));
     value.put("views", found.views());
     value.put("left_out", selected.leftOut());
     return Answer.value(value);
   }
 
-  /** On this thread, where a statement's Spark jobs are to begin. */
-  private static <T> EachTable<T> each(
+  /**
+   * Verifies each table.
+   *
+   * @param kept what is kept of the answer about one
+   */
+  private static <T> EachTable<Verified<T>> each(
       Call call,
       CatalogTables tables,
       CatalogTables.Selected selected,
-      Function<String, T> verified) {
-    return EachTable.of(tables, selected.listed(), 1, call.progress(), verified);
+      VerifyOptions options,
+      boolean withReport,
+      Function<Answer, T> kept) {
+    CachingKmsClient kms = tables.kmsOrNull();
+    long retries = kms == null ? 0 : kms.metrics().retries();
+    Predicate<Verified<T>> isCutOff =
+        one -> one.cutOff() && kms != null && kms.metrics().retries() > retries;
+    return EachTable.of(
+        tables,
+        selected.listed(),
+        1, // on this thread, where a statement's Spark jobs are to begin
+        call.progress(),
+        table -> verified(call, table, options.forTable(table), withReport).with(kept),
+        isCutOff);
   }
 
   /** A table that cannot be checked does not stop the rest; one that has gone has no files. */
@@ -207,7 +217,19 @@ final class VerifyOperations {
     return Stream.of(found.left(), found.notEncrypted()).flatMap(List::stream).toList();
   }
 
-  private static Answer verified(
+  /**
+   * What was found of a table.
+   *
+   * @param cutOff whether all but its metadata could not be read
+   */
+  private record Verified<T>(T found, boolean cutOff) {
+    /** Keeps some of it. */
+    <S> Verified<S> with(Function<T, S> some) {
+      return new Verified<>(some.apply(found), cutOff);
+    }
+  }
+
+  private static Verified<Answer> verified(
       Call call, String table, VerifyOptions options, boolean withReport) {
     try (VerifyResult result =
         TableVerifier.verify(call.spark(), table, options, call.progress())) {
@@ -244,7 +266,7 @@ final class VerifyOperations {
         rows.add(row(table, problem.kind(), null, null, 1, 0, problem, null));
       }
 
-      return new Answer(value, rows);
+      return new Verified<>(new Answer(value, rows), result.isCutOff());
     }
   }
 

@@ -8,6 +8,7 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.kms.CachingKmsClient;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -155,7 +156,7 @@ public final class CatalogTables {
     return isCausedBy(NoSuchTableException.class, error) || error instanceof TableNotFoundException;
   }
 
-  private static boolean isCausedBy(Class<? extends Exception> type, Throwable error) {
+  static boolean isCausedBy(Class<? extends Exception> type, Throwable error) {
     return Stream.iterate(error, Objects::nonNull, Throwable::getCause).anyMatch(type::isInstance);
   }
 
@@ -196,6 +197,11 @@ public final class CatalogTables {
       CancelledException.rethrow(e);
       return Optional.empty();
     }
+  }
+
+  /** The KMS client that the tables share; null when there is none. */
+  public CachingKmsClient kmsOrNull() {
+    return iceberg == null ? null : iceberg.context().kmsOrNull();
   }
 
   /**

@@ -2,7 +2,9 @@ package io.icebergcrypto.spark.table;
 
 import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotEncryptedException;
+import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.spark.table.CatalogTables.Listed;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -11,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import org.apache.spark.sql.SparkSession;
 
 /**
@@ -30,6 +33,9 @@ public record EachTable<T>(
     List<String> gone,
     List<String> views,
     List<Left> notEncrypted) {
+  /** How often a KMS that is away is asked again, each time after a pause. */
+  private static final int WAITS = 6;
+
   /**
    * A table to which it was not done, or a namespace that cannot be listed.
    *
@@ -57,20 +63,90 @@ public record EachTable<T>(
   }
 
   /**
-   * What came of one table: one of them.
+   * What came of one table: one of the first four.
    *
    * @param absent why it could not be loaded, which some catalogs also say of one that is there
+   * @param cutOff whether that is so because the KMS was away
    */
-  private record Outcome<T>(T done, Left left, Left notEncrypted, Left absent) {}
+  private record Outcome<T>(T done, Left left, Left notEncrypted, Left absent, boolean cutOff) {}
+
+  /** What is done to each. */
+  private record Task<T>(
+      CatalogTables catalog,
+      int threads,
+      Progress progress,
+      Function<String, T> work,
+      Predicate<T> isCutOff) {
+    Outcome<T> outcome(String name) {
+      try {
+        T done = work.apply(name);
+        return new Outcome<>(done, null, null, null, isCutOff.test(done));
+      } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
+        CancelledException.rethrow(e);
+        Left left = Left.of(name, e);
+        if (e instanceof NotEncryptedException || catalog.isOfOtherFormat(e)) {
+          return new Outcome<>(null, null, left, null, false);
+        } else if (CatalogTables.isAbsent(e)) {
+          return new Outcome<>(null, null, null, left, false);
+        }
+
+        boolean cutOff = CatalogTables.isCausedBy(KmsUnavailableException.class, e);
+        return new Outcome<>(null, left, null, null, cutOff);
+      }
+    }
+
+    void all(List<String> names, Map<String, Outcome<T>> outcomes) {
+      List<Outcome<T>> found = map(catalog.spark(), names, threads, progress, this::outcome);
+      for (int i = 0; i < names.size(); i++) {
+        outcomes.put(names.get(i), found.get(i));
+      }
+    }
+
+    /**
+     * A KMS that is away for a minute cuts off many tables, as a circuit breaker lets no call
+     * through: these are tried once more. One that never answered is not waited for.
+     */
+    void again(Map<String, Outcome<T>> outcomes) {
+      List<String> cutOff =
+          outcomes.keySet().stream().filter(name -> outcomes.get(name).cutOff()).toList();
+      CachingKmsClient kms = catalog.kmsOrNull();
+      boolean answered =
+          outcomes.values().stream().anyMatch(one -> one.done() != null && !one.cutOff());
+      if (kms == null || cutOff.isEmpty() || !answered) {
+        return;
+      }
+
+      String first = cutOff.get(0); // by itself: the breaker then lets one call through
+      for (int wait = 0; wait < WAITS && outcomes.get(first).cutOff(); wait++) {
+        pause(kms.breakerDelayMs());
+        outcomes.put(first, outcome(first));
+      }
+
+      if (!outcomes.get(first).cutOff()) {
+        all(cutOff.subList(1, cutOff.size()), outcomes);
+      }
+    }
+
+    private static void pause(long millis) {
+      try {
+        Thread.sleep(millis);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        CancelledException.rethrow(e);
+      }
+    }
+  }
 
   /**
-   * Does it.
+   * Does it. When the KMS was away meanwhile, and is back, the tables that it kept from that are
+   * tried once more.
    *
    * @param listed tables of the catalog
    * @param threads how many tables at once; 1: on this thread, where a statement's Spark jobs are
    *     to begin
    * @param progress who is told how far it is
    * @param work does it to the table of a full name
+   * @param isCutOff whether what was done says that the KMS was away, as an error would
    * @throws CancelledException when it was cancelled; what was begun has ended
    */
   public static <T> EachTable<T> of(
@@ -78,50 +154,34 @@ public record EachTable<T>(
       List<Listed> listed,
       int threads,
       Progress progress,
-      Function<String, T> work) {
-    List<String> names = listed.stream().filter(Listed::isTable).map(Listed::name).toList();
-    List<Outcome<T>> outcomes =
-        map(catalog.spark(), names, threads, progress, name -> outcome(catalog, name, work));
+      Function<String, T> work,
+      Predicate<T> isCutOff) {
+    Task<T> task = new Task<>(catalog, threads, progress, work, isCutOff);
+    Map<String, Outcome<T>> outcomes = new LinkedHashMap<>();
+    task.all(listed.stream().filter(Listed::isTable).map(Listed::name).toList(), outcomes);
+    task.again(outcomes);
     Map<String, T> done = new LinkedHashMap<>();
     List<Left> left = new ArrayList<>();
     Map<String, Left> absent = new LinkedHashMap<>();
     List<Left> notEncrypted = new ArrayList<>();
     listed.stream().filter(one -> one.failure() != null).forEach(one -> left.add(Left.of(one)));
-    for (int i = 0; i < names.size(); i++) {
-      Outcome<T> outcome = outcomes.get(i);
-      if (outcome.done() != null) {
-        done.put(names.get(i), outcome.done());
-      } else if (outcome.left() != null) {
-        left.add(outcome.left());
-      } else if (outcome.notEncrypted() != null) {
-        notEncrypted.add(outcome.notEncrypted());
-      } else {
-        absent.put(names.get(i), outcome.absent());
-      }
-    }
-
+    outcomes.forEach(
+        (name, outcome) -> {
+          if (outcome.done() != null) {
+            done.put(name, outcome.done());
+          } else if (outcome.left() != null) {
+            left.add(outcome.left());
+          } else if (outcome.notEncrypted() != null) {
+            notEncrypted.add(outcome.notEncrypted());
+          } else {
+            absent.put(name, outcome.absent());
+          }
+        });
     Set<String> there = catalog.stillListed(absent.keySet());
     there.forEach(name -> left.add(absent.get(name)));
     List<String> gone = absent.keySet().stream().filter(name -> !there.contains(name)).toList();
     List<String> views = listed.stream().filter(Listed::view).map(Listed::name).toList();
     return new EachTable<>(done, left, gone, views, notEncrypted);
-  }
-
-  private static <T> Outcome<T> outcome(
-      CatalogTables catalog, String name, Function<String, T> work) {
-    try {
-      return new Outcome<>(work.apply(name), null, null, null);
-    } catch (Exception | LinkageError e) { // Spark's of Scala are checked, and not declared
-      CancelledException.rethrow(e);
-      Left left = Left.of(name, e);
-      if (e instanceof NotEncryptedException || catalog.isOfOtherFormat(e)) {
-        return new Outcome<>(null, null, left, null);
-      }
-
-      return CatalogTables.isAbsent(e)
-          ? new Outcome<>(null, null, null, left)
-          : new Outcome<>(null, left, null, null);
-    }
   }
 
   /**

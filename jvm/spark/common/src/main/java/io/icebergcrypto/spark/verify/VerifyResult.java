@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify;
 
+import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.diagnosis.Finding;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.spark.verify.scan.Problem;
@@ -118,6 +119,13 @@ public final class VerifyResult implements AutoCloseable {
     return String.format(
         "problems: %d, not checked: %d",
         tally.problemCount() - tally.uncheckedCount(), tally.uncheckedCount());
+  }
+
+  /** Whether no manifest was found, and something could not be checked: a manifest list, say. */
+  public boolean isCutOff() {
+    return tally.uncheckedCount() > 0
+        && tally.counts().stream()
+            .noneMatch(count -> count.kind().equals(FileKind.MANIFEST.label()));
   }
 
   /** How many files were checked. */
