@@ -518,6 +518,31 @@ def test_a_table_that_is_dropped_meanwhile(lake: Lake) -> None:
             assert [one.table for one in report.reports] == [other]  # type: ignore[attr-defined]
 
 
+@pytest.mark.catalogs("jdbc")
+def test_tables_that_are_renamed_meanwhile(lake: Lake) -> None:
+    """They are verified under their new names, also where another table had that name; a dropped one is no part."""
+    if lake.kind == "hadoop":
+        pytest.skip("it renames no table")
+    for name in ("a", "b", "c", "d", "e"):
+        lake.insert(lake.create(name), [1])
+    (opened,) = (lake.folder / "b").rglob("*.parquet")
+
+    def rename() -> None:
+        lake.sql(f"DROP TABLE {lake.table('a')}")
+        lake.sql(f"ALTER TABLE {lake.table('c')} RENAME TO {lake.namespace}.a")
+        lake.sql(f"DROP TABLE {lake.table('d')}")
+        lake.sql(f"ALTER TABLE {lake.table('e')} RENAME TO {lake.namespace}.aa")
+
+    name = f"{lake.catalog}.{lake.namespace}"
+    report = beside(lake, lambda: verify_catalog(lake.spark, name), opened, rename)
+    assert report.ok, report
+    assert {one.table: Path(one.location).name for one in report.reports} == {
+        lake.table("a"): "c",
+        lake.table("aa"): "e",
+        lake.table("b"): "b",
+    }
+
+
 def test_a_listed_table_that_no_load_finds(hadoop: Lake) -> None:
     """Hadoop lists folders. It was not dropped: it is not checked, and the catalog is not all right."""
     lake = hadoop

@@ -11,7 +11,9 @@ import io.icebergcrypto.format.Json;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.table.CatalogTables;
+import io.icebergcrypto.spark.table.CatalogTables.Listed;
 import io.icebergcrypto.spark.table.EachTable;
+import io.icebergcrypto.spark.table.Renames;
 import io.icebergcrypto.spark.table.TableNames;
 import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.FolderVerifier;
@@ -203,18 +205,22 @@ final class VerifyOperations {
     long retries = kms == null ? 0 : kms.metrics().retries();
     Predicate<Verified<T>> isCutOff =
         one -> one.cutOff() && kms != null && kms.metrics().retries() > retries;
-    return EachTable.of(
-        tables,
-        selected.listed(),
-        1, // on this thread, where a statement's Spark jobs are to begin
-        call.progress(),
-        table -> verified(call, table, options.forTable(table), withReport).with(kept),
-        isCutOff);
+    Function<List<Listed>, EachTable<Verified<T>>> pass =
+        listed ->
+            EachTable.of(
+                tables,
+                listed,
+                1, // on this thread, where a statement's Spark jobs are to begin
+                call.progress(),
+                table ->
+                    verified(call, table, options.forTable(table), withReport).with(kept),
+                isCutOff);
+    return new Renames<>(tables, 1, call.progress(), pass, Verified::uuid).followed(selected);
   }
 
-  /** A table that cannot be checked does not stop the rest; one that has gone has no files. */
+  /** A table that cannot be checked does not stop the rest; one that was dropped is none. */
   private static List<EachTable.Left> unchecked(EachTable<?> found) {
-    return Stream.of(found.left(), found.notEncrypted()).flatMap(List::stream).toList();
+    return Stream.of(ManyTables.left(found), found.notEncrypted()).flatMap(List::stream).toList();
   }
 
   /**
@@ -222,10 +228,10 @@ final class VerifyOperations {
    *
    * @param cutOff whether all but its metadata could not be read
    */
-  private record Verified<T>(T found, boolean cutOff) {
+  private record Verified<T>(T found, String uuid, boolean cutOff) {
     /** Keeps some of it. */
     <S> Verified<S> with(Function<T, S> some) {
-      return new Verified<>(some.apply(found), cutOff);
+      return new Verified<>(some.apply(found), uuid, cutOff);
     }
   }
 
@@ -266,7 +272,8 @@ final class VerifyOperations {
         rows.add(row(table, problem.kind(), null, null, 1, 0, problem, null));
       }
 
-      return new Verified<>(new Answer(value, rows), result.isCutOff());
+      String uuid = (String) value.get("table_uuid");
+      return new Verified<>(new Answer(value, rows), uuid, result.isCutOff());
     }
   }
 

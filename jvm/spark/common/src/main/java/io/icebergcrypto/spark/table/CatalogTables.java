@@ -204,6 +204,17 @@ public final class CatalogTables {
     return iceberg == null ? null : iceberg.context().kmsOrNull();
   }
 
+  /** Whether a name is another table's by now than the one of a UUID, or that cannot be told. */
+  boolean isOther(String name, String uuid) {
+    catalog.invalidateTable(TableNames.find(spark, name, catalog).identifier());
+    try {
+      return !uuid.equals(TableLoader.load(spark, name).operations().current().uuid());
+    } catch (Exception e) { // Spark's of Scala are checked, and not declared
+      CancelledException.rethrow(e);
+      return !isAbsent(e);
+    }
+  }
+
   /**
    * Leaves out tables.
    *

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.apache.spark.sql.SparkSession;
 
 /**
@@ -182,6 +183,31 @@ public record EachTable<T>(
     List<String> gone = absent.keySet().stream().filter(name -> !there.contains(name)).toList();
     List<String> views = listed.stream().filter(Listed::view).map(Listed::name).toList();
     return new EachTable<>(done, left, gone, views, notEncrypted);
+  }
+
+  /** The same, when those that have gone need not be told. */
+  EachTable<T> withoutGone() {
+    return new EachTable<>(done, left, List.of(), views, notEncrypted);
+  }
+
+  /**
+   * What came of these tables and of others later, which may have their names; those of these that
+   * have gone are not told.
+   */
+  EachTable<T> with(List<Listed> others, EachTable<T> later) {
+    Map<String, T> all = new LinkedHashMap<>(done);
+    others.forEach(other -> all.remove(other.name()));
+    all.putAll(later.done());
+    return new EachTable<>(
+        all,
+        both(left, later.left),
+        later.gone,
+        both(views, later.views),
+        both(notEncrypted, later.notEncrypted));
+  }
+
+  private static <E> List<E> both(List<E> some, List<E> others) {
+    return Stream.of(some, others).flatMap(List::stream).toList();
   }
 
   /**
