@@ -154,7 +154,11 @@ final class VerifyOperations {
     TableCatalog catalog = call.target().plugin();
     if (call.table() != null) {
       return verified(
-              call, SqlNames.full(catalog.name(), call.table()), options, call.flag("report"))
+              call,
+              SqlNames.full(catalog.name(), call.table()),
+              options,
+              call.flag("report"),
+              new ReportRoom())
           .found();
     }
 
@@ -201,6 +205,7 @@ final class VerifyOperations {
       VerifyOptions options,
       boolean withReport,
       Function<Answer, T> kept) {
+    ReportRoom room = new ReportRoom();
     CachingKmsClient kms = tables.kmsOrNull();
     long retries = kms == null ? 0 : kms.metrics().retries();
     Predicate<Verified<T>> isCutOff =
@@ -213,7 +218,7 @@ final class VerifyOperations {
                 1, // on this thread, where a statement's Spark jobs are to begin
                 call.progress(),
                 table ->
-                    verified(call, table, options.forTable(table), withReport).with(kept),
+                    verified(call, table, options.forTable(table), withReport, room).with(kept),
                 isCutOff);
     return new Renames<>(tables, 1, call.progress(), pass, Verified::uuid).followed(selected);
   }
@@ -236,13 +241,14 @@ final class VerifyOperations {
   }
 
   private static Verified<Answer> verified(
-      Call call, String table, VerifyOptions options, boolean withReport) {
+      Call call, String table, VerifyOptions options, boolean withReport, ReportRoom room) {
     try (VerifyResult result =
         TableVerifier.verify(call.spark(), table, options, call.progress())) {
       Problem whole =
           new Problem(
               "table", null, result.ok() ? null : result.summary(), hint(result), false, null);
       Map<String, Object> value = result.toMap();
+      room.cut(value);
       String report = withReport ? Json.of(value) : null;
       List<Map<String, Object>> rows = new ArrayList<>();
       rows.add(
@@ -268,7 +274,8 @@ final class VerifyOperations {
                 null));
       }
 
-      for (Problem problem : result.problems()) {
+      for (Object one : (List<?>) value.get("problems")) {
+        Problem problem = (Problem) one;
         rows.add(row(table, problem.kind(), null, null, 1, 0, problem, null));
       }
 
