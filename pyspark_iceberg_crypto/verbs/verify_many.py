@@ -29,6 +29,7 @@ def verify_catalog(
     since_key_id: str | None = None,
     recheck: float = 0.01,
     except_tables: Sequence[str] = (),
+    threads: int = 8,
     progress: bool | None = None,
 ) -> VerifyTablesReport:
     """Check each table of a catalog, or of a namespace and those within it, as `verify_table` does.
@@ -51,6 +52,8 @@ def verify_catalog(
         recheck: see there.
         except_tables: full names of tables that are not verified, because they should be plaintext. The report lists
             them in `left_out`, and is ok without them.
+        threads: how many tables are verified at once, up to 64; 1: one after the other, and progress shows the steps
+            of each.
         progress: see there.
 
     Raises:
@@ -77,7 +80,14 @@ def verify_catalog(
     )
     except_tables = list(except_tables)
     found = _progress.run(
-        spark, name, progress, "verify_catalog", name=name, except_tables=except_tables, **options
+        spark,
+        name,
+        progress,
+        "verify_catalog",
+        name=name,
+        except_tables=except_tables,
+        threads=threads,
+        **options,
     )
     return VerifyTablesReport.of({"target": name, **found}, VerifyReport)
 

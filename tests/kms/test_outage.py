@@ -171,7 +171,7 @@ def test_a_kms_that_was_away_for_a_moment(
     cut_off = new_session(lake, {**options, **more, **own_login})
     proxy.next = ["pass", "pass", *[SEALED] * 4]  # the login, one key, two attempts for each other
     name = f"{cut_off.catalog}.{cut_off.namespace}"
-    found = verify_catalog(lake.spark, name, deep=True)
+    found = verify_catalog(lake.spark, name, deep=True, threads=1)
     assert not proxy.next, "it was away"
     assert found.ok and len(found.reports) == 3, found
 

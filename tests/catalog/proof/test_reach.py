@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -534,13 +535,29 @@ def test_tables_that_are_renamed_meanwhile(lake: Lake) -> None:
         lake.sql(f"ALTER TABLE {lake.table('e')} RENAME TO {lake.namespace}.aa")
 
     name = f"{lake.catalog}.{lake.namespace}"
-    report = beside(lake, lambda: verify_catalog(lake.spark, name), opened, rename)
+    report = beside(lake, lambda: verify_catalog(lake.spark, name, threads=1), opened, rename)
     assert report.ok, report
     assert {one.table: Path(one.location).name for one in report.reports} == {
         lake.table("a"): "c",
         lake.table("aa"): "e",
         lake.table("b"): "b",
     }
+
+
+@pytest.mark.catalogs("jdbc")
+def test_several_tables_are_in_progress(lake: Lake) -> None:
+    for name in ("a", "b"):
+        lake.insert(lake.create(name), [1])
+    (opened,) = (lake.folder / "a").rglob("*.parquet")
+    name = f"{lake.catalog}.{lake.namespace}"
+    for threads in (1, 2):
+        verify = partial(verify_catalog, lake.spark, name, threads=threads)
+        report = beside(lake, verify, opened, partial(time.sleep, 0.5))
+        a, b = report.reports
+        overlap = b.started_at.rstrip("Z") < a.ended_at.rstrip("Z")
+        assert report.ok and overlap == (threads == 2)
+    with pytest.raises(ConfigurationError, match="threads is 65"):
+        verify_catalog(lake.spark, name, threads=65)
 
 
 def test_a_listed_table_that_no_load_finds(hadoop: Lake) -> None:

@@ -14,6 +14,9 @@ import org.apache.spark.sql.SparkSession;
 
 /** A call of an operation: what it is done to, and the arguments by their names. */
 public final class Call {
+  private static final int THREADS = 8;
+  private static final int MOST_THREADS = 64;
+
   private final SparkSession spark;
   private final Operation operation;
   private final Target target;
@@ -128,6 +131,22 @@ public final class Call {
   /** The listener to its progress. */
   Progress progress() {
     return progress;
+  }
+
+  /**
+   * How many tables are to be in progress at once.
+   *
+   * @throws InvalidConfigurationException when that many cannot be
+   */
+  int threads() {
+    long wanted = number("threads", THREADS);
+    if (wanted < 1 || wanted > MOST_THREADS) {
+      throw new InvalidConfigurationException(
+          String.format("nothing was done: threads is %d", wanted),
+          String.format("Give a number from 1 to %d.", MOST_THREADS));
+    }
+
+    return (int) wanted;
   }
 
   /** A text; null: it was not given. */

@@ -22,9 +22,6 @@ import org.apache.iceberg.catalog.Namespace;
 
 /** A call that is for all tables of a catalog of this project, or of one of its namespaces. */
 final class ManyTables {
-  private static final int THREADS = 8;
-  private static final int MOST_THREADS = 64;
-
   private final Call call;
   private final EncryptedCatalog catalog;
   private final CatalogTables tables;
@@ -36,14 +33,7 @@ final class ManyTables {
     this.call = call;
     this.tables = call.tables();
     this.catalog = Target.catalog(call.spark(), tables.catalogName());
-    long wanted = call.number("threads", THREADS);
-    if (wanted < 1 || wanted > MOST_THREADS) {
-      throw new InvalidConfigurationException(
-          String.format("nothing was done: threads is %d", wanted),
-          String.format("Give a number from 1 to %d.", MOST_THREADS));
-    }
-
-    this.threads = (int) wanted;
+    this.threads = call.threads();
   }
 
   /**

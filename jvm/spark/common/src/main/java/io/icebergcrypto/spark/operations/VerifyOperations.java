@@ -13,6 +13,7 @@ import io.icebergcrypto.spark.inspect.TablesExamined;
 import io.icebergcrypto.spark.table.CatalogTables;
 import io.icebergcrypto.spark.table.CatalogTables.Listed;
 import io.icebergcrypto.spark.table.EachTable;
+import io.icebergcrypto.spark.table.Progress;
 import io.icebergcrypto.spark.table.Renames;
 import io.icebergcrypto.spark.table.TableNames;
 import io.icebergcrypto.spark.verify.Depth;
@@ -32,6 +33,7 @@ import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 
 /** Verification, and which tables there are. */
@@ -59,7 +61,7 @@ final class VerifyOperations {
           "Checks that the files of tables are encrypted",
           "table STRING, namespace STRING, "
               + OPTIONS
-              + ", report BOOLEAN, except_tables ARRAY<STRING>",
+              + ", report BOOLEAN, except_tables ARRAY<STRING>, threads BIGINT",
           "table STRING NOT NULL, kind STRING NOT NULL, magic STRING, encrypted BOOLEAN, files"
               + " BIGINT NOT NULL, bytes BIGINT NOT NULL, problem STRING, code STRING, unchecked"
               + " BOOLEAN NOT NULL, path STRING, hint STRING, report STRING",
@@ -70,7 +72,7 @@ final class VerifyOperations {
           VERIFY,
           Operation.call(
               "verify_catalog",
-              "name STRING NOT NULL, " + OPTIONS + ", except_tables ARRAY<STRING>",
+              "name STRING NOT NULL, " + OPTIONS + ", except_tables ARRAY<STRING>, threads BIGINT",
               VerifyOperations::verifyCatalog),
           Operation.call(
               "verify_folder",
@@ -154,11 +156,12 @@ final class VerifyOperations {
     TableCatalog catalog = call.target().plugin();
     if (call.table() != null) {
       return verified(
-              call,
+              call.spark(),
               SqlNames.full(catalog.name(), call.table()),
               options,
               call.flag("report"),
-              new ReportRoom())
+              new ReportRoom(),
+              call.progress())
           .found();
     }
 
@@ -210,20 +213,23 @@ final class VerifyOperations {
     long retries = kms == null ? 0 : kms.metrics().retries();
     Predicate<Verified<T>> isCutOff =
         one -> one.cutOff() && kms != null && kms.metrics().retries() > retries;
+    SparkSession spark = call.spark();
+    int threads = call.threads();
     Function<List<Listed>, EachTable<Verified<T>>> pass =
-        listed ->
-            EachTable.of(
-                tables,
-                listed,
-                1, // on this thread, where a statement's Spark jobs are to begin
-                call.progress(),
-                table ->
-                    verified(call, table, options.forTable(table), withReport, room).with(kept),
-                isCutOff);
-    return new Renames<>(tables, 1, call.progress(), pass, Verified::uuid).followed(selected);
+        listed -> {
+          boolean isOne = threads == 1 || listed.size() == 1;
+          Supplier<Progress> told =
+              isOne ? call::progress : () -> new Progress(spark.sparkContext());
+          Function<String, Verified<T>> one =
+              table ->
+                  verified(spark, table, options.forTable(table), withReport, room, told.get())
+                      .with(kept);
+          return EachTable.of(tables, listed, isOne ? 1 : threads, call.progress(), one, isCutOff);
+        };
+    return new Renames<>(tables, threads, call.progress(), pass, Verified::uuid).followed(selected);
   }
 
-  /** A table that cannot be checked does not stop the rest; one that was dropped is none. */
+  /** A table that cannot be checked does not stop the rest; one that was dropped is left out. */
   private static List<EachTable.Left> unchecked(EachTable<?> found) {
     return Stream.of(ManyTables.left(found), found.notEncrypted()).flatMap(List::stream).toList();
   }
@@ -241,9 +247,13 @@ final class VerifyOperations {
   }
 
   private static Verified<Answer> verified(
-      Call call, String table, VerifyOptions options, boolean withReport, ReportRoom room) {
-    try (VerifyResult result =
-        TableVerifier.verify(call.spark(), table, options, call.progress())) {
+      SparkSession spark,
+      String table,
+      VerifyOptions options,
+      boolean withReport,
+      ReportRoom room,
+      Progress progress) {
+    try (VerifyResult result = TableVerifier.verify(spark, table, options, progress)) {
       Problem whole =
           new Problem(
               "table", null, result.ok() ? null : result.summary(), hint(result), false, null);

@@ -145,7 +145,7 @@ public final class CatalogTables {
     return found;
   }
 
-  /** Whether an error says that a listed table is none of Iceberg's. */
+  /** Whether an error says that a listed table is not an Iceberg table. */
   boolean isOfOtherFormat(Throwable error) {
     return catalog.name().equals(SESSION_CATALOG)
         && isCausedBy(NoSuchIcebergTableException.class, error);
@@ -199,7 +199,7 @@ public final class CatalogTables {
     }
   }
 
-  /** The KMS client that the tables share; null when there is none. */
+  /** The KMS client that the tables share; null when there is no KMS. */
   public CachingKmsClient kmsOrNull() {
     return iceberg == null ? null : iceberg.context().kmsOrNull();
   }
