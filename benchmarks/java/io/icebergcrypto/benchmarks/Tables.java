@@ -6,12 +6,18 @@ import java.lang.management.ManagementFactory;
 import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.io.CloseableIterable;
 
 /**
@@ -47,6 +53,29 @@ public final class Tables {
             DataFiles.builder(table.spec()).copy(file).withPath(file.location() + link).build());
       }
       append.commit();
+    }
+  }
+
+  /** Makes encrypted tables, each of which lists a data file so many times. */
+  public static void many(
+      Catalog catalog,
+      String namespace,
+      String prefix,
+      int tables,
+      Schema schema,
+      DataFile file,
+      int files,
+      int batch)
+      throws IOException {
+    for (int i = 0; i < tables; i++) {
+      TableIdentifier name =
+          TableIdentifier.of(namespace, String.format(Locale.ROOT, "%s%05d", prefix, i));
+      Map<String, String> properties = Map.of("encryption.key-id", "k1");
+      list(
+          catalog.createTable(name, schema, PartitionSpec.unpartitioned(), properties),
+          file,
+          files,
+          batch);
     }
   }
 
