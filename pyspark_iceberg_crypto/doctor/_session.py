@@ -210,6 +210,7 @@ def _jars(spark: SparkSession, kms_type: str) -> DoctorStep:
                 f"start Spark with --packages {packages}; configure_spark adds it by itself",
             )
         found.append(library)
+    found.append(f"AES-GCM of {_jvm.cipher_provider(spark)}")
     return DoctorStep(JARS, Status.OK, ", ".join(found))
 
 

@@ -247,6 +247,11 @@ def jar_versions(spark: SparkSession) -> dict[str, str]:
     }
 
 
+def cipher_provider(spark: SparkSession) -> str:
+    """Tell which of Java's providers encrypts and decrypts files in the driver's JVM."""
+    return str(_find_class(spark.sparkContext._jvm, API_CLASS).cipherProvider())
+
+
 def has_class(spark: SparkSession, name: str) -> bool:
     """Return whether a class is on the class path of the session's JVM."""
     try:

@@ -91,6 +91,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(doctor._jvm, "require_jars", made.require_jars)
     monkeypatch.setattr(doctor._jvm, "java_version", lambda _: "17.0.9")
     monkeypatch.setattr(doctor._jvm, "jar_versions", lambda _: {"iceberg-crypto": "0.1.0"})
+    monkeypatch.setattr(doctor._jvm, "cipher_provider", lambda _: "SunJCE")
     monkeypatch.setattr(doctor._jvm, "environment", lambda _, name: made.environment.get(name))
     monkeypatch.setattr(doctor._jvm, "run", answering(made.answer))
     monkeypatch.setattr(doctor, "kms_metrics", made.kms_metrics)
@@ -120,6 +121,7 @@ def test_all_is_well(world: World) -> None:
     assert list(statuses(found)) == [*BEFORE_KMS, *CHAIN]
     assert found.ok
     assert step(found, JAVA).detail == "Java 17.0.9, Spark 4.1.4"
+    assert step(found, JARS).detail == "iceberg-crypto 0.1.0, AES-GCM of SunJCE"
     assert "Double at https://kms" in step(found, CATALOG).detail
     assert step(found, ROUND_TRIP).detail == "wrapped in 7 ms, unwrapped in 3 ms"
     assert "✓ lake can use 'k1'" in str(found)

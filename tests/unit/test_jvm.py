@@ -210,13 +210,14 @@ def test_a_class_is_there_or_not() -> None:
 
 def test_what_the_jvm_runs_on() -> None:
     system = SimpleNamespace(getProperty={"java.version": "17.0.9"}.get, getenv={"A": "x"}.get)
-    api = SimpleNamespace(version=lambda: "0.1.0")
+    api = SimpleNamespace(version=lambda: "0.1.0", cipherProvider=lambda: "SunJCE")
     jvm = jvm_with(api)
     jvm.java = SimpleNamespace(lang=SimpleNamespace(System=system))
     build = SimpleNamespace(version=lambda: "1.12.0")
     jvm.org = SimpleNamespace(apache=SimpleNamespace(iceberg=SimpleNamespace(IcebergBuild=build)))
     assert _jvm.java_version(Session(jvm)) == "17.0.9"
     assert _jvm.jar_versions(Session(jvm)) == {"iceberg-crypto": "0.1.0", "Iceberg": "1.12.0"}
+    assert _jvm.cipher_provider(Session(jvm)) == "SunJCE"
     assert (_jvm.environment(Session(jvm), "A"), _jvm.environment(Session(jvm), "B")) == ("x", None)
 
 

@@ -9,6 +9,7 @@ import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.io.cipher.AesGcm;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.parquet.tables.DeltaStatistics;
@@ -58,7 +59,9 @@ public final class ParquetCryptoFactory
   }
 
   /** Parquet makes one for each file. */
-  public ParquetCryptoFactory() {}
+  public ParquetCryptoFactory() {
+    AesGcm.prepare();
+  }
 
   /**
    * Checks what would be written into a folder, and that the KMS wraps with its keys, if this

@@ -4,6 +4,7 @@ import com.esotericsoftware.kryo.DefaultSerializer;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
+import io.icebergcrypto.io.cipher.AesGcm;
 import io.icebergcrypto.io.stream.EncryptedOutput;
 import io.icebergcrypto.io.stream.FileMetrics;
 import io.icebergcrypto.metadata.Kek;
@@ -92,6 +93,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
       KeyManagementClient kms,
       KekClient ofTable) {
     super(keys, tableKeyId, dataKeyLength, ofTable);
+    AesGcm.prepare();
     ofTable.knows(this::keys);
     this.tableName = tableName;
     this.kms = kms;

@@ -1,6 +1,7 @@
 package io.icebergcrypto.io.stream;
 
 import io.icebergcrypto.format.Ags1Layout;
+import io.icebergcrypto.io.cipher.AesGcm;
 import java.io.IOException;
 import java.security.GeneralSecurityException;
 import java.security.SecureRandom;
@@ -60,6 +61,10 @@ public class StreamsBenchmark {
   @Param({"8192", "1048576"})
   public int part;
 
+  /** Whether Amazon Corretto Crypto Provider's cipher is used, in place of Java's own. */
+  @Param({"false"})
+  public boolean accp;
+
   private final Random random = new Random(1);
   private final SecureRandom nonces = new SecureRandom();
   private NativeEncryptionKeyMetadata key;
@@ -76,6 +81,8 @@ public class StreamsBenchmark {
   /** Writes the file. */
   @Setup
   public void write() throws IOException {
+    System.setProperty("iceberg-crypto.use-accp", String.valueOf(accp));
+    AesGcm.prepare(); // before the first cipher of this JVM: JMH starts one for each choice
     StandardEncryptionManager manager =
         new StandardEncryptionManager(List.of(), "k1", 16, new InMemory.NoKms());
     InMemoryOutputFile target = new InMemoryOutputFile();

@@ -5,6 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.audit.DocumentSignature;
 import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.io.cipher.AesGcm;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.SecretSource;
 import io.icebergcrypto.parquet.KeyMaterialRotation;
@@ -51,6 +52,11 @@ public final class PythonApi {
   public static String version() {
     String version = PythonApi.class.getPackage().getImplementationVersion();
     return version == null ? "unknown" : version;
+  }
+
+  /** See {@link AesGcm#provider}. */
+  public static String cipherProvider() {
+    return AesGcm.provider();
   }
 
   /**

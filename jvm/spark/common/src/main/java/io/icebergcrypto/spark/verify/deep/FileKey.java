@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.verify.deep;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.io.checked.ExpectedFile;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
+import io.icebergcrypto.io.cipher.AesGcm;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import java.nio.ByteBuffer;
 import java.util.List;
@@ -30,6 +31,7 @@ public final class FileKey {
   private final DecryptionKeyRetriever parts;
 
   private FileKey(byte[] key, byte[] aadPrefix, Long length, DecryptionKeyRetriever parts) {
+    AesGcm.prepare();
     this.key = key;
     this.aadPrefix = aadPrefix;
     this.length = length;
