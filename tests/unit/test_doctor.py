@@ -219,7 +219,7 @@ def test_the_library_of_a_cloud(world: World, monkeypatch: pytest.MonkeyPatch, t
     assert found.ok == there
     told = step(found, JARS)
     if there:
-        assert told.detail == "iceberg-crypto 0.1.0, the AWS SDK"
+        assert told.detail == "iceberg-crypto 0.1.0, the AWS SDK, AES-GCM of SunJCE"
     else:
         assert told.status is Status.FAILED
         assert "--packages org.double:double-bundle:1.0" in told.hint

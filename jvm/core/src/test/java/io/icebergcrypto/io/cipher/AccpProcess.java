@@ -72,7 +72,8 @@ final class AccpProcess {
       default -> throw new IllegalArgumentException(args[0]);
     }
 
-    say("first %s", AesGcm.provider());
+    // AesGcm itself would choose one now
+    say("first %s", Cipher.getInstance("AES/GCM/NoPadding").getProvider().getName());
     if (args.length > 1) {
       choices();
       AccpProcess process = new AccpProcess(Path.of(args[1]));
