@@ -233,9 +233,9 @@ JMH_FIGURES := jvm/build/streams.json
 JMH := -f 2 -wi 3 -w 1s -i 5 -r 1s -prof gc -rf json -rff $(CURDIR)/$(JMH_FIGURES)
 
 .PHONY: bench-streams
-bench-streams: #+ Measure AES GCM streams with JMH: ours, Iceberg's, the bare cipher (15 min; JMH="-f 1 ..." has other options)
+bench-streams: #+ Measure AES GCM streams with JMH: ours, Iceberg's, the bare cipher (15 min; ACCP=true: by another provider; JMH="-f 1 ..." has other options)
 	@dev/tools.sh "$(PYTHON)"
-	@$(gradle) :iceberg-crypto-core:jmh -PjmhArgs="StreamsBenchmark -p part=1048576 $(JMH)"
+	@$(gradle) :iceberg-crypto-core:jmh -PjmhArgs="StreamsBenchmark -p part=1048576 -p accp=$(or $(ACCP),false) $(JMH)"
 	@"$(PYTHON)" benchmarks/streams.py $(JMH_FIGURES)
 
 .PHONY: lint
