@@ -79,6 +79,11 @@ public final class KmsMetrics {
     return counters.get(Count.UNWRAP_CALLS).sum();
   }
 
+  /** Calls that were made again because the KMS had not answered. */
+  public long retries() {
+    return counters.get(Count.RETRIES).sum();
+  }
+
   /** The counters by name, in lower case. */
   public Map<String, Object> snapshot() {
     Map<String, Object> values = new LinkedHashMap<>();
