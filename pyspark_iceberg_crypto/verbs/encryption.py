@@ -31,9 +31,11 @@ class EncryptReport(Changed):
         files_left: how many are not copied yet.
         rows: how many rows main has; None as long as it is not encrypted.
         kms_calls: how many calls of the KMS it takes.
-        seconds: how long it would take, by a rule of thumb; None when it was done.
+        seconds: how long the rest would take: of a portion at its own rate, of a dry run by a rule of thumb; None
+            when the table is encrypted.
         plaintext_metadata: a copy of the metadata that the table had, which leads to its plaintext until that is
-            purged; None in a dry run.
+            purged; None as long as the table is not encrypted.
+        dry_run: whether it was one, which changes nothing.
     """
 
     key_id: str
@@ -46,11 +48,12 @@ class EncryptReport(Changed):
     kms_calls: int
     seconds: int | None
     plaintext_metadata: str | None
+    dry_run: bool
 
     @property
     def ok(self) -> bool:
         """Whether the table is encrypted. A portion that is not the last is not ok; a dry run is."""
-        return self.committed or self.seconds is not None
+        return self.committed or self.dry_run
 
 
 @dataclass(frozen=True)

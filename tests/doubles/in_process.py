@@ -201,7 +201,7 @@ DONE = {"table": "lake.db.t", "message": "done", "committed": True}
 ENCRYPTED = {
     **DONE,
     **{"key_id": "k", "refs": 1, "files": 2, "bytes": 3, "copied_files": 2, "files_left": 0},
-    **{"rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"},
+    **{"rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m", "dry_run": False},
 }
 PRUNED = {**DONE, "keys_before": 3, "removed": 1, "kept": 2, "bytes_before": 9, "bytes_after": 5}
 ROTATED = {

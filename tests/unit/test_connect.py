@@ -109,6 +109,7 @@ def test_no_argument_becomes_sql() -> None:
     """Parameters would be safe, too, but Spark 3.5 and 4.0 bind none in CALL."""
     row = {**DONE, "key_id": "k'1", "refs": 1, "files": 2, "bytes": 3, "copied_files": 2}
     row |= {"files_left": 0, "rows": 4, "kms_calls": 1, "seconds": None, "plaintext_metadata": "m"}
+    row |= {"dry_run": False}
     spark: Any = Remote(answer(row))
     table = "lake.db.`t'); DROP ä`"
     assert encrypt_table(spark, table, "k'1", max_bytes=10**12, throttle=9) == EncryptReport(**row)

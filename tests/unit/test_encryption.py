@@ -39,7 +39,7 @@ def test_encrypt(run: Callable[..., tuple[Result, list[Any]]]) -> None:
     result, asked = run("lake.db.t", "--key-id", "k1", "--output", "json", answer=ENCRYPTED)
     assert result.stderr == "Nothing was changed. Add --confirm to do this.\n"
     assert asked[5] is True and json.loads(result.stdout) == {"ok": True, **ENCRYPTED}
-    part = {**ENCRYPTED, "committed": False, "files_left": 1, "message": "NOT encrypted yet"}
+    part = {**ENCRYPTED, "committed": False, "seconds": 9, "message": "NOT encrypted yet"}
     result, asked = run(
         *("lake.db.t", "--key-id", "k1", "--max-bytes", "1000", "--confirm"), answer=part
     )

@@ -47,17 +47,23 @@ def assert_proved(lake: Lake, table: str) -> None:
 @pytest.mark.catalogs("rest")
 def test_a_table_is_encrypted_in_place(lake: Lake) -> None:
     table = insert(lake, plain(lake, partition="part", format__version="2"), [1, 2, 3], "p")
-    insert(lake, table, [4, 5], "q")
+    values = ", ".join(f"({i}, '{MARKER}-{i}', 'q{i}')" for i in range(4, 12))
+    lake.sql(f"INSERT INTO {table} VALUES {values}")
     dry = encrypt(lake, dry_run="true")
-    assert (dry.committed, dry.files, dry.copied_files) == (False, 2, 2)
+    assert (dry.dry_run, dry.committed, dry.files, dry.copied_files) == (True, False, 9, 9)
+    part = encrypt(lake, max_bytes=1)
+    assert (part.dry_run, part.committed, part.copied_files, part.files_left) == (0, 0, 1, 8)
+    assert part.kms_calls == dry.kms_calls == 4
+    assert part.seconds > 2 > dry.seconds, "eight times as long as the first file"
+    assert f"and at this call's rate the rest takes about {part.seconds} s" in part.message
     row = encrypt(lake)
-    assert (row.committed, row.files, row.copied_files, row.rows) == (True, 2, 2, 5)
-    assert row.kms_calls == dry.kms_calls == 4
-    assert lake.ids(table) == [1, 2, 3, 4, 5]
-    assert lake.value(f"SELECT count(*) FROM {table} WHERE part = 'q'") == 2
+    assert (row.committed, row.files, row.copied_files, row.rows) == (True, 9, 8, 11)
+    assert (row.dry_run, row.seconds) == (False, None)
+    assert lake.ids(table) == [*range(1, 12)]
+    assert lake.value(f"SELECT count(*) FROM {table} WHERE part = 'p'") == 3
     assert_proved(lake, table)
-    lake.sql(f"INSERT INTO {table} VALUES (6, '{MARKER}-6', 'r')")
-    assert lake.ids(table) == [1, 2, 3, 4, 5, 6]
+    lake.sql(f"INSERT INTO {table} VALUES (12, '{MARKER}-12', 'r')")
+    assert lake.ids(table) == [*range(1, 13)]
 
 
 def rows(lake: Lake, table: str, of: str = "") -> list[tuple[Any, ...]]:

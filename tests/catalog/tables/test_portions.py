@@ -76,9 +76,12 @@ def test_in_portions(hadoop: Lake) -> None:
             hadoop.sql(f"{call}, {limit})")
     slow = encrypt_table(hadoop.spark, table, "k1", throttle=1, dry_run=True)
     assert slow.seconds == slow.bytes + 1
+    start = time.monotonic()
     first = portion(hadoop, 1)
+    took = time.monotonic() - start
     assert (first.committed, first.copied_files, first.files_left) == (False, 1, 2)
     assert first.message.startswith("NOT encrypted yet: 1 of 3 data files are copied (33 %)")
+    assert first.seconds is not None and 1 < first.seconds < 2.2 * took + 1 and not first.ok
     insert(hadoop, 3)  # it is plaintext still
     assert left(hadoop) == 3
     second = portion(hadoop, 1)

@@ -69,6 +69,7 @@ public final class TableEncryption {
   private boolean looked = false; // whether the copies of earlier calls are still there
   private int copiedFiles = 0;
   private long takenBytes = 0;
+  private long copyNanos = 0;
 
   /** Copies that were compared as a schema reads them. */
   private record Proven(int schemaId, LoggedGroup copies) {}
@@ -195,12 +196,19 @@ public final class TableEncryption {
     }
 
     begin("copying rows", plan.filesLeft(), plan.bytesLeft());
+    long start = System.nanoTime();
     plan.copy(groupSize, new Copies(form));
+    this.copyNanos += System.nanoTime() - start;
     plan.countLeft();
     this.plan = plan;
     if (plan.filesLeft() > 0) {
       return EncryptionReport.begun(
-          plaintext, base, plan, copiedFiles, kmsCalls() - kmsCallsBefore);
+          plaintext,
+          base,
+          plan,
+          copiedFiles,
+          kmsCalls() - kmsCallsBefore,
+          throttle.rate(takenBytes, copyNanos));
     }
 
     String keptMetadata = keptMetadata(base);

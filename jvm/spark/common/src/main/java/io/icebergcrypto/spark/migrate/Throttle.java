@@ -25,4 +25,11 @@ final class Throttle {
     this.free = start + (long) (1e9 * bytes / bytesPerSecond);
     return start - now;
   }
+
+  /**
+   * At how many bytes a second more is copied, if bytes have taken a time: the last did not wait.
+   */
+  long rate(long bytes, long nanos) {
+    return Math.max(1, Math.min(bytesPerSecond, (long) (1e9 * bytes / Math.max(1, nanos))));
+  }
 }

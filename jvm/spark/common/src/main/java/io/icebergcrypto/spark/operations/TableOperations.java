@@ -32,8 +32,8 @@ final class TableOperations {
               "table STRING NOT NULL, key_id STRING NOT NULL, refs INT NOT NULL, files BIGINT NOT"
                   + " NULL, bytes BIGINT NOT NULL, copied_files BIGINT NOT NULL, files_left BIGINT"
                   + " NOT NULL, rows BIGINT, kms_calls INT NOT NULL, seconds BIGINT,"
-                  + " plaintext_metadata STRING, committed BOOLEAN NOT NULL, message STRING NOT"
-                  + " NULL",
+                  + " plaintext_metadata STRING, dry_run BOOLEAN NOT NULL, committed BOOLEAN NOT"
+                  + " NULL, message STRING NOT NULL",
               call ->
                   Answer.row(
                       TableEncryption.run(

@@ -22,6 +22,13 @@ class ThrottleTest {
   }
 
   @Test
+  void theRateOfWhatFollowsIsThatWhichWasMeasuredOrAllowed() {
+    assertThat(new Throttle(100).rate(60, 2 * SECOND)).isEqualTo(30);
+    assertThat(new Throttle(100).rate(6000, 2 * SECOND)).as("the first group").isEqualTo(100);
+    assertThat(new Throttle(100).rate(1, 2 * SECOND)).as("to divide by").isEqualTo(1);
+  }
+
+  @Test
   void withoutARateNothingWaits() {
     Throttle throttle = new Throttle(Long.MAX_VALUE);
     assertThat(throttle.groupBytes()).isEqualTo(Long.MAX_VALUE);
