@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
+import java.util.BitSet;
 import java.util.List;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Schema;
@@ -29,9 +30,11 @@ public record LoggedGroup(
     return new LoggedGroup(schemaId, lastColumnId, copies, others);
   }
 
-  /** Whether a file, by its position in the group's manifest, is one of these copies. */
-  public boolean has(int position) {
-    return copies.stream().anyMatch(copy -> copy.has(position));
+  /** Which files of the group's manifest are of these copies. */
+  public BitSet positions() {
+    BitSet positions = new BitSet();
+    copies.forEach(copy -> positions.set(copy.first(), copy.first() + copy.files()));
+    return positions;
   }
 
   /** How many rows the copies have. */

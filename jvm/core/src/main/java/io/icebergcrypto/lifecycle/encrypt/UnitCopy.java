@@ -8,9 +8,4 @@ package io.icebergcrypto.lifecycle.encrypt;
  * @param files how many files follow each other there; none when all rows were deleted
  * @param rows how many rows they have
  */
-public record UnitCopy(Unit unit, int first, int files, long rows) {
-  /** Whether a file of the manifest is one of this copy. */
-  boolean has(int position) {
-    return position >= first && position < first + files;
-  }
-}
+public record UnitCopy(Unit unit, int first, int files, long rows) {}

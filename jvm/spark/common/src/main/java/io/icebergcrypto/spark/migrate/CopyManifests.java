@@ -13,7 +13,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
@@ -85,8 +84,7 @@ final class CopyManifests {
 
   private LoggedGroup ofUsed(BaseTable target, LoggedGroup group) {
     List<DataFile> listed = files(target, group);
-    List<DataFile> used =
-        IntStream.range(0, listed.size()).filter(group::has).mapToObj(listed::get).toList();
+    List<DataFile> used = group.positions().stream().mapToObj(listed::get).toList();
     if (used.isEmpty()) {
       return group.in(List.of());
     }

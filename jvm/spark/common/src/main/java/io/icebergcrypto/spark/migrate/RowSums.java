@@ -31,7 +31,8 @@ record RowSums(long rows, BigDecimal sum, long xor) {
   private static final Column SUM = functions.sum(functions.col("first").cast("decimal(38,0)"));
   private static final Column XOR = functions.expr("bit_xor(second)");
   private static final int FILES_AT_ONCE = 10_000;
-  private static final long SPLIT_SIZE = 128L << 20;
+  static final long SPLIT_SIZE = 128L << 20;
+  static final long OPEN_COST = 4L << 20; // so that many small files are many tasks
 
   /** Of a table's snapshot, read with the table's current schema. */
   static RowSums of(SparkSession spark, Table table, long snapshotId) {
@@ -60,7 +61,7 @@ record RowSums(long rows, BigDecimal sum, long xor) {
         table,
         List.copyOf(files),
         SPLIT_SIZE,
-        0,
+        OPEN_COST,
         rows -> of(hashed(rows, table).agg(ROWS, SUM, XOR).head(), 0));
   }
 
@@ -76,7 +77,7 @@ record RowSums(long rows, BigDecimal sum, long xor) {
             table,
             List.copyOf(files),
             SPLIT_SIZE,
-            0,
+            OPEN_COST,
             rows -> hashed(rows, table).groupBy("file").agg(ROWS, SUM, XOR).collectAsList())
         .forEach(row -> sums.put(row.getString(0), of(row, 1)));
     return sums;

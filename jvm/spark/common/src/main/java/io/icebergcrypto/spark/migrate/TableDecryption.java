@@ -20,6 +20,7 @@ import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.table.Progress;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -329,16 +330,16 @@ public final class TableDecryption {
   private void delete(LoggedGroup group, Collection<List<LoggedGroup>> versions) {
     TableMetadata base = behind.operations().current(); // asks no KMS, which may be away
     BaseTable target = view(PlaintextForm.of(base), base.currentSchemaId());
-    List<LoggedGroup> used =
-        versions.stream()
-            .flatMap(List::stream)
-            .filter(part -> part.manifests().equals(group.manifests()))
-            .toList();
+    BitSet used = new BitSet();
+    versions.stream()
+        .flatMap(List::stream)
+        .filter(part -> part.manifests().equals(group.manifests()))
+        .forEach(part -> used.or(part.positions()));
     try {
       List<DataFile> files = CopyManifests.files(target, group);
       List<String> unused =
           IntStream.range(0, files.size())
-              .filter(position -> used.stream().noneMatch(part -> part.has(position)))
+              .filter(position -> !used.get(position))
               .mapToObj(position -> files.get(position).location())
               .toList();
       if (delete(unused)) { // as long as some of that is there, something names it

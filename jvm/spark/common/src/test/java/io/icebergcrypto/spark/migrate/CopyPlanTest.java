@@ -15,6 +15,7 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
@@ -29,6 +30,7 @@ import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.hadoop.HadoopTables;
+import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.types.Types;
 import org.junit.jupiter.api.BeforeEach;
@@ -302,6 +304,18 @@ class CopyPlanTest {
         };
     assertThatThrownBy(() -> plan().copy(groups(1), copier)).hasMessage("unreadable");
     assertThat(names).hasSize(1);
+  }
+
+  @Test
+  void manyTasksCompareTheRowsOfManySmallFiles() throws IOException {
+    append(IntStream.range(0, 1000).mapToObj(String::valueOf).toArray(String[]::new));
+    List<FileScanTask> files = new ArrayList<>();
+    try (CloseableIterable<FileScanTask> tasks = table.newScan().planFiles()) {
+      tasks.forEach(files::add);
+    }
+
+    assertThat(RewriteTables.partitions(files, RowSums.SPLIT_SIZE, RowSums.OPEN_COST))
+        .hasSizeGreaterThan(16);
   }
 
   private static void meet(CyclicBarrier two) {
