@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.LongStream;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
@@ -18,7 +19,12 @@ import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.data.GenericRecord;
+import org.apache.iceberg.data.Record;
+import org.apache.iceberg.data.parquet.GenericParquetWriter;
 import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.io.DataWriter;
+import org.apache.iceberg.parquet.Parquet;
 
 /**
  * What benchmarks do through Iceberg's Java API: in Java, because each call from Python takes its
@@ -76,6 +82,38 @@ public final class Tables {
           file,
           files,
           batch);
+    }
+  }
+
+  /** Adds files of one row each, the numbers from 0, in commits of at most {@code batch}. */
+  public static void append(Table table, long files, long batch) {
+    for (long begin = 0; begin < files; begin += batch) {
+      AppendFiles append = table.newFastAppend();
+      LongStream.range(begin, Math.min(begin + batch, files))
+          .parallel()
+          .mapToObj(number -> file(table, number))
+          .toList()
+          .forEach(append::appendFile);
+      append.commit();
+    }
+  }
+
+  private static DataFile file(Table table, long number) {
+    String path = table.locationProvider().newDataLocation(number + ".parquet");
+    Record row = GenericRecord.create(table.schema());
+    row.set(0, number);
+    try {
+      DataWriter<Record> writer =
+          Parquet.writeData(table.io().newOutputFile(path))
+              .forTable(table)
+              .createWriterFunc((schema, type) -> GenericParquetWriter.create(schema, type))
+              .build();
+      try (writer) {
+        writer.write(row);
+      }
+      return writer.toDataFile();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 
