@@ -5,9 +5,9 @@
 A table of N files (10,000) of a row each is encrypted in groups of N files (500) by N executors (16), processes of one
 core and 512 MB each (Spark's local-cluster), which share the cores of this machine. N times (10), at random moments, an
 executor is killed (SIGKILL), and later the driver; then encrypt_table is called again. Fails if a row is lost or
-doubled, if a file does not verify, or if more files were copied in vain than the groups under way had. Prints the
-seconds, with the starts of Spark; the files copied in vain; all orphans; and the most that a garbage collection has
-left of the driver's heap of 1 GB, in MB.
+doubled, if a file does not verify, or if more copies were lost than the groups under way had. Prints the seconds, with
+the starts of Spark; the lost copies; all orphans; and the most that a garbage collection has left of the driver's heap
+of 1 GB, in MB.
 """
 
 import argparse
@@ -99,8 +99,8 @@ class Cluster:
         with self.driver() as driver:
             assert failure(driver) is None
             seconds = round(time.perf_counter() - begin)
-            vain = len(list(filter(COPY.search, map(str, (self.table / "data").iterdir())))) - files
-            assert vain <= kills * (AT_ONCE * group + 1), vain
+            lost = len(list(filter(COPY.search, map(str, (self.table / "data").iterdir())))) - files
+            assert lost <= kills * (AT_ONCE * group + 1), lost
             [found] = driver.sql(f"SELECT {IDS} FROM {TABLE}")
             assert list(found.values()) == [files, files, 0, files - 1], found
             driver.sql(f"CALL {CATALOG}.system.purge_plaintext('db.t')")
@@ -109,7 +109,7 @@ class Cluster:
             orphans = len(driver.do(remove_orphans, TABLE))
         logs = map(Path.read_text, self.world.root.glob("gc-*.log"))
         heap = max(map(int, re.findall(r"->(\d+)M\(", "".join(logs))))
-        told = (files, files // group, kills, seconds, vain, orphans, heap)
+        told = (files, files // group, kills, seconds, lost, orphans, heap)
         return f"| {' | '.join(f'{number:,}' for number in told)} |"
 
 
@@ -144,6 +144,6 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="encrypt-cluster-") as folder:
         cluster = Cluster(parser.parse_args(), make_world(Path(folder)))
         try:
-            print(f"| files | groups | kills | s | in vain | orphans | heap |\n{cluster.run()}")
+            print(f"| files | groups | kills | s | lost | orphans | heap |\n{cluster.run()}")
         finally:
             cluster.world.rest.stop()
