@@ -1,6 +1,10 @@
 """What test_delta.py runs: Delta's tables, with keys in their Parquet files."""
 
+import json
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from harness.columns import MARKER, Work
@@ -14,14 +18,37 @@ COUNT = "delta.dataSkippingNumIndexedCols"
 COLUMNS = "delta.dataSkippingStatsColumns"
 
 
+def listen(tokens: list[str]) -> int:
+    """Someone's own address, which keeps the Vault tokens that come."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            tokens.append(str(self.headers["X-Vault-Token"]))
+            self.send_response(403)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
 class DeltaWork(Work):
     form = "delta"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens: list[str] = []
+        self.port = listen(self.tokens)
 
     def steps(self) -> list[Callable[[], Any]]:
         return [
             *(self.without_statistics, self.by_property, self.of_columns_without_keys),
             *(self.in_sql, self.deletion_vectors, self.stream),
-            *(self.refused, self.left, self.kept),
+            *(self.refused, self.left, self.kept, self.stored),
         ]
 
     def rows(self, count: int = 10) -> DataFrame:
@@ -161,6 +188,91 @@ class DeltaWork(Work):
 
     def kept(self) -> Any:
         return self.count("off")
+
+    def stored(self) -> Any:
+        """What someone wrote into Delta's log, who may write there, and has no key."""
+        off = {
+            "parquet.encryption.footer.key": "",
+            "parquet.encryption.column.keys": "",
+            "parquet.encryption.complete.columns": "false",
+            "iceberg-crypto.parquet.plaintext-writes": "allow",
+        }
+        elsewhere = {
+            "iceberg-crypto.encryption.kms-type": "vault",
+            "iceberg-crypto.encryption.kms.vault.address": f"http://127.0.0.1:{self.port}",
+            "iceberg-crypto.encryption.kms.vault.token-file": str(self.token()),
+            "iceberg-crypto.encryption.kms.retry.max-attempts": "1",
+        }
+        factory = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
+        tampered = {
+            "off": off,
+            "elsewhere": elsewhere,
+            "factory": {"parquet.crypto.factory.class": factory, **off},
+            "statistics": {COLLECT: "false"},
+        }
+        found: dict[str, Any] = {}
+        for name, properties in tampered.items():
+            table = f"stored_{name}"
+            self.create(table, **{COUNT: "0"})
+            self.write(table)
+            edit_log(self.folder / table, "configuration", properties)
+            statements = {
+                "append": lambda table=table: self.write(table),
+                "overwrite": lambda table=table: self.write(table, mode="overwrite"),
+                "insert": lambda table=table: self.spark.sql(
+                    f"INSERT INTO {table} VALUES (1, 'x')"
+                ),
+                "delete": lambda table=table: self.spark.sql(f"DELETE FROM {table} WHERE id = 1"),
+                "optimize": lambda table=table: self.spark.sql(f"OPTIMIZE {table}"),
+                "stream": lambda table=table: self.streamed(table, self.rows()),
+            }
+            if name in ("off", "elsewhere"):
+                statements["tasks"] = lambda table=table: self.past_the_checks(table)
+            told = {what: self.told(work) for what, work in statements.items()}
+            found[name] = [told, self.files(table), self.tokens]
+        self.create("stored_read")
+        with self.set(**{COLLECT: "false"}):
+            self.write("stored_read")
+        edit_log(self.folder / "stored_read", "options", elsewhere)
+        found["read"] = self.told(lambda: self.count("stored_read"))
+        for name in tampered["off"]:
+            self.spark.sql(f"ALTER TABLE stored_off UNSET TBLPROPERTIES ('{name}')")
+        self.write("stored_off")
+        found["mended"] = [self.count("stored_off"), self.files("stored_off")]
+        found["created"] = self.told(lambda: self.create("stored_created", **off))
+        found["set"] = self.told(
+            lambda: self.spark.sql(
+                "ALTER TABLE stored_off SET TBLPROPERTIES"
+                " ('iceberg-crypto.parquet.plaintext-writes' = 'allow')"
+            )
+        )
+        return found
+
+    def token(self) -> Path:
+        path = self.folder / "token"
+        path.write_text("hvs.of-the-victim")
+        path.chmod(0o600)
+        return path
+
+    def past_the_checks(self, table: str) -> None:
+        """As if the log had been changed after the statement was checked: Delta's own code, without a plan."""
+        jvm: Any = self.spark._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+            self.spark._jsparkSession, str(self.folder / table)
+        )
+        log.startTransaction().writeFiles(self.rows()._jdf)
+
+
+def edit_log(table: Path, field: str, values: dict[str, str]) -> None:
+    """Adds a version to Delta's log that changes a table's metadata."""
+    versions = sorted((table / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for path in versions for line in path.read_text().splitlines()]
+    metadata = next(action["metaData"] for action in reversed(actions) if "metaData" in action)
+    (metadata if field == "configuration" else metadata["format"]).setdefault(field, {}).update(
+        values
+    )
+    version = table / "_delta_log" / f"{len(versions):020}.json"
+    version.write_text(json.dumps({"metaData": metadata}) + "\n")
 
 
 if __name__ == "__main__":

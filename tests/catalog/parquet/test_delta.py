@@ -109,3 +109,29 @@ def test_refused(seen: dict[str, Any], what: str, told: str) -> None:
 def test_a_refusal_leaves_nothing_and_loses_nothing(seen: dict[str, Any]) -> None:
     assert outcome(seen, "left") == []
     assert outcome(seen, "kept") == 30
+
+
+@pytest.mark.parametrize("what", ["off", "elsewhere", "factory", "statistics"])
+def test_what_the_log_says_of_keys(seen: dict[str, Any], what: str) -> None:
+    """Whoever can write into the log could otherwise switch encryption off, or have tokens sent."""
+    told, files, tokens = outcome(seen, "stored")[what]
+    past = told.pop("tasks", None)
+    for statement, error in told.items():
+        assert "would replace settings of this session" in error, (statement, error)
+    assert past is None or "Delta is about to write a file with settings other than" in past
+    encrypted(files)
+    assert tokens == []
+
+
+def test_what_the_log_says_of_reads(seen: dict[str, Any]) -> None:
+    read = outcome(seen, "stored")["read"]
+    assert re.match("ConfigurationError: .*would replace .*vault.address", read, re.DOTALL), read
+
+
+def test_a_table_is_mended_and_not_made_so_again(seen: dict[str, Any]) -> None:
+    found = outcome(seen, "stored")
+    rows, files = found["mended"]
+    assert rows == 20
+    encrypted(files)
+    for statement in ("created", "set"):
+        assert "would replace settings of this session" in found[statement], found[statement]

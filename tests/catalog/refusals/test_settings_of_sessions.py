@@ -1,5 +1,7 @@
 """Sessions that others have in a driver, as with Spark Connect, cannot send its credentials to addresses of theirs."""
 
+import base64
+import re
 import shutil
 import threading
 import uuid
@@ -12,7 +14,9 @@ import pytest
 from harness.classes import IMPLEMENTATIONS, SPARK_CATALOG
 from harness.refused import refused
 from harness.world import World, catalog_conf
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
 
 from pyspark_iceberg_crypto import ConfigurationError, typed_errors, verify_folder
 
@@ -194,6 +198,169 @@ def test_columns_of_files(
 
     refused(ConfigurationError, write, "encryption.kms.vault.address", secrets=(listener.url,))
     assert listener.tokens == []
+
+
+@pytest.fixture
+def keyed(spark: SparkSession, world: World, tmp_path: Path) -> str:
+    """A Parquet file, all under one key, which says that Vault wrapped it."""
+    options = {f"iceberg-crypto.{name}": value for name, value in world.keystore_options().items()}
+    options |= {
+        "iceberg-crypto.encryption.kms-type": "keystore",
+        "parquet.crypto.factory.class": "io.icebergcrypto.parquet.ParquetCryptoFactory",
+        "parquet.encryption.uniform.key": "k1",
+        "parquet.encryption.key.material.store.internally": "false",
+    }
+    folder = tmp_path / "keyed"
+    spark.range(1).coalesce(1).write.options(**options).parquet(str(folder))
+    (beside,) = folder.glob("_KEY_MATERIAL_FOR_*.json")
+    wrapped = base64.b64encode(b"vault:v1:" + base64.b64encode(bytes(64))).decode()
+    found, count = re.subn(r'(wrappedKEK\\*":\\*")[^"\\]+', rf"\g<1>{wrapped}", beside.read_text())
+    assert count
+    beside.write_text(found)
+    (folder / f".{beside.name}.crc").unlink(missing_ok=True)
+    return str(folder)
+
+
+def of_files(vault: dict[str, str]) -> dict[str, str]:
+    """For one test alone: a client that a JVM once made stays."""
+    settings = {f"iceberg-crypto.{name}": value for name, value in vault.items()}
+    return settings | {
+        "iceberg-crypto.encryption.kms-type": "vault",
+        "iceberg-crypto.encryption.kms.vault.read-bare": "true",
+        "parquet.crypto.factory.class": "io.icebergcrypto.parquet.ParquetCryptoFactory",
+    }
+
+
+@pytest.mark.parametrize("schema", ["given", "inferred"])
+@pytest.mark.parametrize("by", ["options", "settings", "tasks"])
+def test_reads_of_files(
+    keyed: str,
+    clerk: SparkSession,
+    start: Start,
+    vault: dict[str, str],
+    listener: Listener,
+    by: str,
+    schema: str,
+) -> None:
+    """Spark infers a schema in tasks, before it resolves the statement; `tasks`: no extension has looked."""
+    settings = of_files(vault)
+    reader = clerk.read
+    if schema == "given":
+        reader = reader.schema("id BIGINT")
+    if by == "settings":
+        set_all(clerk, settings)
+        settings = {}
+
+    def read() -> None:
+        with typed_errors():
+            if by == "tasks":
+                read_in_tasks(clerk, keyed, settings)
+            else:
+                reader.options(**settings).parquet(keyed).collect()
+
+    refused(ConfigurationError, read, "encryption.kms.vault.address", secrets=(listener.url,))
+    assert listener.tokens == []
+    start("session")
+    with pytest.raises(Exception, match="Vault at"):
+        read()
+    assert set(listener.tokens) == {TOKEN}, "so it would have been"
+
+
+def read_in_tasks(spark: SparkSession, folder: str, settings: dict[str, str]) -> None:
+    """By Hadoop's API, which no extension of Spark SQL sees."""
+    spark.sparkContext.newAPIHadoopFile(
+        folder,
+        "org.apache.parquet.hadoop.ParquetInputFormat",
+        "java.lang.Void",
+        "org.apache.parquet.example.data.Group",
+        conf=settings
+        | {"parquet.read.support.class": "org.apache.parquet.hadoop.example.GroupReadSupport"},
+    ).count()
+
+
+def test_options_of_a_table(
+    spark: SparkSession, start: Start, keyed: str, vault: dict[str, str], listener: Listener
+) -> None:
+    """Whoever created it wrote them, and the first session, too, would use them with its own login."""
+    options = of_files(vault)
+    listed = ", ".join(f"'{name}'='{value}'" for name, value in options.items())
+    table = f"stored_{uuid.uuid4().hex[:8]}"
+    start("application")
+    create = f"CREATE TABLE {table} (id BIGINT) USING parquet"
+
+    def created() -> None:
+        with typed_errors():
+            spark.sql(f"{create} OPTIONS ({listed}) LOCATION '{keyed}'")
+
+    def used(statement: str) -> None:
+        with typed_errors():
+            spark.sql(statement).collect()
+
+    refused(ConfigurationError, created, table, "vault.address", secrets=(listener.url,))
+    spark.sql(f"{create} LOCATION '{keyed}'")
+    try:
+        spark.sql(f"ALTER TABLE {table} SET SERDEPROPERTIES ({listed})")
+        for statement in (
+            f"SELECT * FROM {table}",
+            f"INSERT INTO {table} VALUES (1)",
+            f"INSERT OVERWRITE {table} VALUES (1)",
+        ):
+            refused(
+                ConfigurationError,
+                lambda statement=statement: used(statement),
+                table,
+                "vault.address",
+                secrets=(listener.url,),
+            )
+    finally:
+        spark.sql(f"DROP TABLE {table}")
+    assert listener.tokens == []
+
+
+def test_what_the_driver_tells_its_tasks(clerk: SparkSession) -> None:
+    """A session's settings go along with its jobs, but not those of such names."""
+    names = ["iceberg-crypto.checked-kms", "iceberg-crypto.settings-of-files"]
+    set_all(clerk, dict.fromkeys([*names, "spark.clerks"], "forged"))
+
+    def told(_: int) -> str:
+        context = TaskContext.get()
+        assert context is not None
+        return ",".join(str(context.getLocalProperty(name)) for name in [*names, "spark.clerks"])
+
+    row = clerk.range(1).select(udf(told)("id").alias("told")).first()
+    assert row is not None
+    assert row.told.endswith(",forged"), "so it would be"
+    assert row.told.count("forged") == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("parquet.encryption.uniform.key", ""),
+        ("iceberg-crypto.parquet.plaintext-writes", "allow"),
+        ("iceberg-crypto.encryption.kms.vault.address", "https://elsewhere"),
+        ("Parquet.Encryption.footer.key", "k1"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["application", "session"])
+def test_what_a_table_stores(
+    spark: SparkSession, start: Start, mode: str, setting: str, value: str
+) -> None:
+    """Delta hands a table's own properties to Parquet, with the session's: these must be the session's."""
+    jvm: Any = spark._jvm
+    settings = jvm.io.icebergcrypto.spark.ServerSettings
+    decides = jvm.java.util.regex.Pattern.compile("(?i)^(parquet.enc|iceberg-)").asPredicate()
+    session = {"parquet.encryption.uniform.key": "k1"}
+    start(mode)
+
+    def check(found: dict[str, str]) -> None:
+        with typed_errors():
+            settings().checkStored("Delta", jvm.java.util.HashMap(found), decides)
+
+    settings().tell(jvm.java.util.HashMap(session))
+    check(session)
+    refused(ConfigurationError, lambda: check(session | {setting: value}), "Delta", setting)
+    refused(ConfigurationError, lambda: check({}), "some are not there")
 
 
 def test_files_of_a_folder(

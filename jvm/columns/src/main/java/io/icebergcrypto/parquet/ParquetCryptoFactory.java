@@ -11,6 +11,7 @@ import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.io.cipher.AesGcm;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.kms.config.SettingsGuard;
 import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.parquet.tables.DeltaStatistics;
 import io.icebergcrypto.parquet.tables.HudiTable;
@@ -122,6 +123,11 @@ public final class ParquetCryptoFactory
   /** The last look at what a program keeps beside its files, in any session. */
   private static void check(
       TableFormat format, ColumnChoices chosen, Path file, Configuration hadoop) {
+    if (format == TableFormat.DELTA) {
+      SettingsGuard.checkAllStored(
+          format.label(), DeltaStatistics.deciding(hadoop), DeltaStatistics::decides);
+    }
+
     if (!chosen.namesKeys()) {
       return;
     }

@@ -16,6 +16,10 @@ import org.apache.hadoop.conf.Configuration;
  * plaintext.
  */
 public final class SessionProperties {
+  /** What the names of settings begin with that decide on the keys of Parquet files. */
+  public static final List<String> OF_PARQUET =
+      List.of("parquet.encryption.", "parquet.crypto.", KmsProperties.HADOOP_PREFIX);
+
   /** The names that all formats have: those of the KMS. */
   private static final List<String> OF_KMS =
       List.of(

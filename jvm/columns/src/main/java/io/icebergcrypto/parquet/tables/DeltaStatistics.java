@@ -1,8 +1,12 @@
 package io.icebergcrypto.parquet.tables;
 
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.config.SessionProperties;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
@@ -23,12 +27,34 @@ public final class DeltaStatistics {
 
   private static final String EXTENSIONS = "spark.sql.extensions";
 
-  private DeltaStatistics() {}
-
   /** Properties of a table with which the names of folders do not say how it is partitioned. */
   private static final String RANDOM_NAMES = "delta.randomizeFilePrefixes";
 
   private static final String OTHER_NAMES = "delta.columnMapping.mode";
+
+  /** Settings of a session that these checks read. */
+  private static final List<String> OF_SESSION = List.of(COLLECT, EXTENSIONS);
+
+  private DeltaStatistics() {}
+
+  /** Whether a setting decides on keys and statistics: Delta would take it from its log, too. */
+  public static boolean decides(String name) {
+    String lower = name.toLowerCase(Locale.ROOT);
+    return OF_SESSION.contains(lower)
+        || SessionProperties.OF_PARQUET.stream().anyMatch(lower::startsWith);
+  }
+
+  /** Those settings of a configuration. */
+  public static Map<String, String> deciding(Configuration hadoop) {
+    Map<String, String> found = new TreeMap<>();
+    for (Map.Entry<String, String> setting : hadoop) {
+      if (decides(setting.getKey())) {
+        found.put(setting.getKey(), setting.getValue());
+      }
+    }
+
+    return found;
+  }
 
   /**
    * Checks a write of Delta's.

@@ -16,6 +16,7 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
@@ -67,6 +68,8 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectHintResolutionRule(session -> new TellTasks());
+    extensions.injectPreCBORule(session -> new TellTasks());
     extensions.injectCheckRule(session -> this::check);
     extensions.injectResolutionRule(session -> new AppendOptionsRule(format, this::concernsKeys));
     return BoxedUnit.UNIT;
@@ -78,6 +81,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   }
 
   private BoxedUnit checkNode(LogicalPlan plan) {
+    StoredOptions.check(plan);
     if (plan instanceof InsertIntoHadoopFsRelationCommand write
         && isOfHive(write.fileFormat().getClass().getName())) {
       checkHiveWrite("folder " + write.outputPath(), hadoop(write.options()));
@@ -110,7 +114,10 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     } else if (plan instanceof LogicalRelation read
         && read.relation() instanceof HadoopFsRelation files
         && isOf(files.fileFormat().getClass())) {
+      checkStored(files);
       checkRead(hadoop(files.options()));
+    } else if (plan instanceof HiveTableRelation read && isOfHive(read.tableMeta())) {
+      checkRead(hadoop(read.tableMeta().storage().properties()));
     } else if (plan instanceof DataSourceV2Relation read
         && read.table() instanceof FileTable files
         && isOf(files.fallbackFileFormat())) {
@@ -125,6 +132,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     } else if (HIVE_WRITES.contains(plan.nodeName())) {
       for (int i = 0; i < plan.productArity(); i++) {
         if (plan.productElement(i) instanceof CatalogTable table) {
+          StoredOptions.check(table);
           Configuration hadoop = hadoop(table.storage().properties());
           set(hadoop, table.properties());
           checkHive("table " + table.identifier().unquotedString(), table.storage(), hadoop);
@@ -187,6 +195,9 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
    */
   protected void checkRead(Configuration hadoop) {}
 
+  /** Checks what another program has stored of files that are about to be read. */
+  protected void checkStored(HadoopFsRelation files) {}
+
   /**
    * Whether it is this format as Hive's own code writes it: in Hive's tables, and in Spark's with
    * spark.sql.orc.impl=hive.
@@ -231,6 +242,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
 
   private void checkCreated(CatalogTable table) {
     if (isOf(table)) {
+      StoredOptions.check(table);
       checkProperties(table, table.storage().properties());
       checkCase("table " + table.identifier().unquotedString(), table.storage().properties());
     }
@@ -334,6 +346,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
       return;
     }
 
+    StoredOptions.check(table);
     Configuration hadoop = hadoop(table.storage().properties());
     if (isOfHive(table)) {
       set(hadoop, table.properties()); // which Spark gives to its own writer

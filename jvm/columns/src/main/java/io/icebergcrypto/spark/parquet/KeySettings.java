@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.parquet;
 
+import io.icebergcrypto.config.SessionProperties;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -8,8 +9,7 @@ import org.apache.hadoop.conf.Configuration;
 /** Which settings decide on the keys of Parquet files. */
 final class KeySettings {
   /** What their names begin with. */
-  static final List<String> PREFIXES =
-      List.of("parquet.encryption.", "parquet.crypto.", "iceberg-crypto.");
+  static final List<String> PREFIXES = SessionProperties.OF_PARQUET;
 
   private KeySettings() {}
 

@@ -96,7 +96,7 @@ record OtherWrites(String target, Map<String, String> options) {
     }
   }
 
-  private static boolean isDeltas(LogicalPlan plan) {
+  static boolean isDeltas(LogicalPlan plan) {
     return isDeltas((Object) plan)
         || plan instanceof SaveIntoDataSourceCommand save && isDeltas(save.dataSource())
         || plan instanceof AppendData write && isDeltas(write.table())
@@ -108,7 +108,7 @@ record OtherWrites(String target, Map<String, String> options) {
     return table instanceof DataSourceV2Relation relation && isDeltas((Object) relation.table());
   }
 
-  private static boolean isDeltas(Object one) {
+  static boolean isDeltas(Object one) {
     String name = one.getClass().getName();
     return TableFormat.DELTA.owns(name) || TableFormat.DELTA_KERNEL.owns(name);
   }

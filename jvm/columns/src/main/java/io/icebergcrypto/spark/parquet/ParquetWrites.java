@@ -11,6 +11,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.SparkToParquetSchemaConverter;
 import org.apache.spark.sql.types.StructType;
@@ -86,6 +87,12 @@ public final class ParquetWrites extends FormatChecks {
   protected void checkOther(LogicalPlan plan) {
     SparkSession spark = SparkSession.active();
     HudiWrites.check(spark, plan);
+    DeltaProperties.checkWrite(plan);
     OtherWrites.check(spark, plan);
+  }
+
+  @Override
+  protected void checkStored(HadoopFsRelation files) {
+    DeltaProperties.checkRead(files);
   }
 }

@@ -3,6 +3,7 @@ package io.icebergcrypto.kms.config;
 import io.icebergcrypto.InvalidConfigurationException;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Predicate;
 
 /**
  * Decides whether a KMS client may be made of some settings. A client uses the credentials of its
@@ -19,12 +20,44 @@ public interface SettingsGuard {
   void check(Map<String, String> properties);
 
   /**
+   * Checks settings with which a program of tables, such as Delta, is about to write a file: it may
+   * have added what is stored of the table, which others can change.
+   *
+   * @param program its name, for errors
+   * @param settings all that decide on the file's keys
+   * @param decides whether a setting of this name is one of them
+   * @throws InvalidConfigurationException when they are not those of the session that writes
+   */
+  void checkStored(String program, Map<String, String> settings, Predicate<String> decides);
+
+  /**
    * Asks all guards.
    *
    * @throws InvalidConfigurationException when one refuses
    */
   static void checkAll(Map<String, String> properties) {
     Guards.ALL.forEach(guard -> guard.check(properties));
+  }
+
+  /**
+   * Asks all guards.
+   *
+   * @throws InvalidConfigurationException when one refuses
+   */
+  static void checkAllStored(
+      String program, Map<String, String> settings, Predicate<String> decides) {
+    Guards.ALL.forEach(guard -> guard.checkStored(program, settings, decides));
+  }
+
+  /**
+   * Tells what this thread starts elsewhere which settings decide on the keys of a session's files,
+   * for {@link #checkStored}.
+   */
+  void tell(Map<String, String> settings);
+
+  /** Has all guards tell them. */
+  static void tellAll(Map<String, String> settings) {
+    Guards.ALL.forEach(guard -> guard.tell(settings));
   }
 
   /** Those on the class path. */

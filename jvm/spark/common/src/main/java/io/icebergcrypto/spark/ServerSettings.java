@@ -12,9 +12,11 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.WeakHashMap;
+import java.util.function.Predicate;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
@@ -42,12 +44,21 @@ public final class ServerSettings implements SettingsGuard {
   private static final String CATALOG = "spark.sql.catalog.";
   private static final String SINGLE_SESSION = "spark.sql.hive.thriftServer.singleSession";
 
+  private static final String IN_TASKS =
+      " Tasks also accept what the driver has checked: if they are options of a read, give its"
+          + " schema, too, with .schema(...); Spark infers one before anything is checked. If no"
+          + " session has them, they are stored with the table: find out who set them.";
+
   /** Options that lead nowhere, and that say nothing of what is encrypted or shown. */
   private static final List<String> OF_ANY_SESSION =
       List.of("cache-enabled", "cache.", "default-namespace", "table-default.");
 
   /** The KMSs that Spark was started with: reading Hadoop's files again takes too long. */
   private static final Map<SparkEnv, List<Map<String, String>>> STARTED =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
+  /** The settings of files that Spark was started with. */
+  private static final Map<SparkEnv, Map<String, String>> STARTED_OF_FILES =
       Collections.synchronizedMap(new WeakHashMap<>());
 
   /** The service loader makes one. */
@@ -102,13 +113,13 @@ public final class ServerSettings implements SettingsGuard {
                 || Objects.equals(given.get(option), started.get(option))
                 || Objects.equals(given.get(option), first.get(option)));
     if (!names.isEmpty()) {
-      throw refused("Catalog " + name, prefix, names);
+      throw refused("Catalog " + name, prefix, names, "");
     }
   }
 
   /**
-   * Checks what a KMS client is to be made of, in a driver. Tasks do as their driver says, which
-   * has checked it; with {@code static} they can tell by themselves.
+   * Checks what a KMS client is to be made of. Tasks accept what Spark was started with, and what
+   * their driver has checked before.
    */
   @Override
   public void check(Map<String, String> properties) {
@@ -118,18 +129,33 @@ public final class ServerSettings implements SettingsGuard {
     }
 
     From from = From.of(env.conf());
-    boolean isDriver = TaskContext.get() == null && env.executorId().equals(DRIVER);
-    if (from == From.SESSION || from == From.APPLICATION && (!isDriver || isOfFirst())) {
+    if (from == From.SESSION) {
       return;
     }
 
     Map<String, String> asked = KmsProperties.deciding(properties);
-    List<Map<String, String>> started = STARTED.computeIfAbsent(env, ServerSettings::started);
-    if (started.contains(asked)) {
+    if (isDriver(env)) {
+      checkInDriver(env, from, asked);
+      TaskApprovals.addKms(asked);
+    } else if (!TaskApprovals.haveKms(asked)) {
+      List<Map<String, String>> started = STARTED.computeIfAbsent(env, ServerSettings::started);
+      if (!started.contains(asked)) {
+        throw refused("A KMS client", "", differing(asked, started), IN_TASKS);
+      }
+    }
+  }
+
+  private static boolean isDriver(SparkEnv env) {
+    return TaskContext.get() == null && env.executorId().equals(DRIVER);
+  }
+
+  private static void checkInDriver(SparkEnv env, From from, Map<String, String> asked) {
+    List<Map<String, String>> known =
+        new ArrayList<>(STARTED.computeIfAbsent(env, ServerSettings::started));
+    if (from == From.APPLICATION && isOfFirst() || known.contains(asked)) {
       return;
     }
 
-    List<Map<String, String>> known = new ArrayList<>(started);
     if (from == From.APPLICATION && SparkSession.getDefaultSession().isDefined()) {
       known.addAll(
           groups(
@@ -138,13 +164,61 @@ public final class ServerSettings implements SettingsGuard {
     }
 
     if (!known.contains(asked)) {
-      TreeSet<String> differ =
-          known.stream()
-              .map(one -> differing(asked, one))
-              .min(Comparator.comparingInt(TreeSet::size))
-              .orElseGet(() -> new TreeSet<>(asked.keySet()));
-      throw refused("A KMS client", "", differ);
+      throw refused("A KMS client", "", differing(asked, known), "");
     }
+  }
+
+  @Override
+  public void tell(Map<String, String> settings) {
+    TaskApprovals.setFiles(settings);
+  }
+
+  /**
+   * Checks that a file has the settings of the session that the driver told of, or, where it told
+   * of none, those that Spark was started with: in any mode, for a table's own could be anyone's.
+   */
+  @Override
+  public void checkStored(String program, Map<String, String> settings, Predicate<String> decides) {
+    SparkEnv env = SparkEnv.get();
+    if (env == null) {
+      return;
+    }
+
+    Set<String> differ =
+        TaskApprovals.unlikeFiles(settings)
+            .orElseGet(
+                () ->
+                    differing(
+                        settings,
+                        STARTED_OF_FILES.computeIfAbsent(
+                            env,
+                            one ->
+                                ofFiles(
+                                    ofSpark(one.conf()),
+                                    SparkHadoopUtil.get().newConfiguration(one.conf()),
+                                    decides))));
+    if (!differ.isEmpty()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "%s is about to write a file with settings other than this session's: %s",
+              program, String.join(", ", differ)),
+          String.format(
+              "%s takes them from its log, which anyone may have changed who can write there. If"
+                  + " the table has such properties, find out who set them, and remove them: ALTER"
+                  + " TABLE ... UNSET TBLPROPERTIES (...). If it has none, start Spark with the"
+                  + " settings that this session has. Nothing was written.",
+              program));
+    }
+  }
+
+  /** What files get from settings and, where these do not have it, from Hadoop's configuration. */
+  private static Map<String, String> ofFiles(
+      Map<String, String> settings, Configuration hadoop, Predicate<String> decides) {
+    Map<String, String> found = new TreeMap<>();
+    hadoop.forEach(setting -> found.put(setting.getKey(), setting.getValue()));
+    found.putAll(settings);
+    found.keySet().removeIf(decides.negate());
+    return found;
   }
 
   private static List<Map<String, String>> started(SparkEnv env) {
@@ -177,6 +251,15 @@ public final class ServerSettings implements SettingsGuard {
     files.putAll(below(KmsProperties.HADOOP_PREFIX, settings));
     catalogs.put("", files);
     return catalogs.values().stream().map(KmsProperties::deciding).toList();
+  }
+
+  /** The names by which some settings differ from those known ones that are the most like them. */
+  private static TreeSet<String> differing(
+      Map<String, String> asked, List<Map<String, String>> known) {
+    return known.stream()
+        .map(one -> differing(asked, one))
+        .min(Comparator.comparingInt(TreeSet::size))
+        .orElseGet(() -> new TreeSet<>(asked.keySet()));
   }
 
   private static TreeSet<String> differing(Map<String, String> a, Map<String, String> b) {
@@ -229,7 +312,7 @@ public final class ServerSettings implements SettingsGuard {
 
   /** Without values: one may be a secret, put there by mistake. */
   private static InvalidConfigurationException refused(
-      String what, String prefix, TreeSet<String> names) {
+      String what, String prefix, TreeSet<String> names, String more) {
     return new InvalidConfigurationException(
         String.format(
             "%s is set up by a session with values other than those Spark was started with: %s%s",
@@ -237,8 +320,8 @@ public final class ServerSettings implements SettingsGuard {
         String.format(
             "The credentials of this process are sent where such settings say, so these have to be"
                 + " given when Spark is started (spark-defaults.conf, --conf), or in the"
-                + " application's first session; here, RESET them. If all who have sessions may"
+                + " application's first session; here, RESET them.%s If all who have sessions may"
                 + " send these credentials anywhere, start Spark with %s=session.",
-            FROM));
+            more, FROM));
   }
 }
