@@ -68,7 +68,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    extensions.injectHintResolutionRule(session -> new TellTasks());
+    extensions.injectResolutionRule(session -> new TellTasks());
     extensions.injectPreCBORule(session -> new TellTasks());
     extensions.injectCheckRule(session -> this::check);
     extensions.injectResolutionRule(session -> new AppendOptionsRule(format, this::concernsKeys));

@@ -16,14 +16,11 @@ import scala.runtime.BoxedUnit;
 
 /**
  * Checks a session's settings, and options of reads, and tells the tasks of this thread which of
- * them they may have. It changes nothing. It comes before Spark resolves a statement, for which it
- * may read files in tasks, and again when a query is planned, perhaps in another thread.
+ * them they may have. It changes nothing. It comes while Spark resolves a statement, and again when
+ * a query is planned, perhaps in another thread.
  */
 final class TellTasks extends Rule<LogicalPlan> {
   private static final Logger LOG = LoggerFactory.getLogger(TellTasks.class);
-
-  /** What a reader of files is until it is resolved, from Spark 4.0 on. */
-  private static final String READER = "UnresolvedDataSource";
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
@@ -56,16 +53,6 @@ final class TellTasks extends Rule<LogicalPlan> {
               && read.relation() instanceof HadoopFsRelation files
           ? files.options()
           : null;
-    }
-
-    if (READER.equals(plan.getClass().getSimpleName())) {
-      for (var parts = plan.productIterator(); parts.hasNext(); ) {
-        if (parts.next() instanceof Map<?, ?> options) {
-          @SuppressWarnings("unchecked") // it has no other
-          Map<String, String> found = (Map<String, String>) options;
-          return found;
-        }
-      }
     }
 
     return null;
