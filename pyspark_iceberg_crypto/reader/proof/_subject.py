@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib import metadata
 from platform import python_version
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark_iceberg_crypto import __version__
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
@@ -22,7 +22,24 @@ from pyspark_iceberg_crypto.reader.proof._named import Document, Storage
 from pyspark_iceberg_crypto.reader.proof._problems import StorageError
 from pyspark_iceberg_crypto.reader.proof._stored import StoredFile
 
+if TYPE_CHECKING:
+    from pyspark_iceberg_crypto.kms import KeyManagementClient
+
 _MOST_SNAPSHOTS = 1000
+
+
+@dataclass(frozen=True)
+class _AllowedKms:
+    """What unwraps keys of older metadata: with the master keys alone that the catalog allows."""
+
+    of: Subject
+
+    def unwrap_key(self, wrapped: bytes, key_id: str) -> bytes:
+        self.of.settings.allowed_key_ids.check(self.of.loaded.table, [key_id])
+        return bytes(self.of.client.unwrap_key(wrapped, key_id))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.of.client, name)
 
 
 @dataclass(frozen=True)
@@ -57,15 +74,12 @@ class Subject:
     def keys_with(self, older: list[Mapping[str, Any]]) -> TableKeys:
         """Return its keys, and those of older metadata for the files that only these name.
 
-        Raises:
-            AccessDeniedError: older metadata, which nothing authenticates, names a master key that is not allowed.
+        Nothing authenticates older metadata: the KMS is asked for no other master keys than the allowed ones.
         """
         if not older:
             return self.keys
         entries = [*older, *(self.document.get("encryption-keys") or [])]
-        keys = TableKeys(self.loaded.table, {"encryption-keys": entries}, self.client)
-        self.settings.allowed_key_ids.check(self.loaded.table, keys.master_key_ids)
-        return keys
+        return TableKeys(self.loaded.table, {"encryption-keys": entries}, cast("KeyManagementClient", _AllowedKms(self)))
 
     def is_same(self, other: Subject) -> bool:
         """Whether the other is the same version of the metadata."""

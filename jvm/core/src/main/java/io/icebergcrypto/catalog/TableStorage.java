@@ -32,7 +32,7 @@ record TableStorage(CatalogSettings settings, Collection<EncryptedKey> forAudit)
 
     FileIO storage = TableFileIO.storageBelow(plain);
     if (forAudit != null) {
-      return TableFileIO.unguarded(storage, manager.knowingToo(forAudit));
+      return TableFileIO.unguarded(storage, manager.forAudit(forAudit, settings.allowedKeyIds()));
     }
 
     FileIO guarded =

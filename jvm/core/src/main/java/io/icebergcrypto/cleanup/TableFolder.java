@@ -122,7 +122,10 @@ final class TableFolder {
   /** The folders in the location that Iceberg writes to, each with slashes around it. */
   private List<String> ownFolders() {
     return Stream.concat(
-            Stream.of("/data", "/metadata"), configured().map(this::below).filter(Objects::nonNull))
+            Stream.of("/data", "/metadata"),
+            configured()
+                .map(folder -> isTheLocation(folder) ? "" : below(folder))
+                .filter(Objects::nonNull))
         .map(folder -> folder + "/")
         .distinct()
         .toList();
@@ -142,7 +145,14 @@ final class TableFolder {
 
   /** The folders elsewhere that Iceberg may have written to. Other tables may write there, too. */
   private List<String> elsewhere() {
-    return configured().filter(folder -> below(folder) == null).distinct().toList();
+    return configured()
+        .filter(folder -> below(folder) == null && !isTheLocation(folder))
+        .distinct()
+        .toList();
+  }
+
+  private boolean isTheLocation(String folder) {
+    return comparable(folder).equals(comparable(path));
   }
 
   private Stream<String> configured() {

@@ -2,6 +2,7 @@ package io.icebergcrypto.config;
 
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
+import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -19,7 +20,9 @@ import org.apache.iceberg.TableMetadata;
  * backslash after it. Case counts. Names are compared, not keys: of a key with two names each name
  * must be in the list.
  */
-public final class AllowedKeyIds {
+public final class AllowedKeyIds implements Serializable {
+  private static final long serialVersionUID = 1L;
+
   /** Any key. */
   static final AllowedKeyIds ALL = new AllowedKeyIds(null, List.of());
 
@@ -178,6 +181,24 @@ public final class AllowedKeyIds {
                           SqlNames.call("repair_table", tableName)))
                   .inTable(tableName);
             });
+  }
+
+  /**
+   * Checks the master key of a KEK that an older metadata file may name, before the KMS is asked.
+   *
+   * @throws AccessDeniedException when it is not allowed
+   */
+  public void checkOlder(String keyId) {
+    if (!allows(keyId)) {
+      throw new AccessDeniedException(
+          String.format(
+              "a KEK of an older metadata file is under master key '%s', and the catalog allows"
+                  + " only %s (%s)",
+              keyId, list, EncryptionProperties.ALLOWED_KEY_IDS),
+          "If the table had this key then, add it to the list for as long as you verify what is"
+              + " left of that time. If not, the file was changed: find out who did it. The current"
+              + " snapshot needs no such key.");
+    }
   }
 
   /**

@@ -21,6 +21,9 @@ public final class Keks {
   /** An id as Iceberg gives it to a KEK: 16 bytes. No KMS names a master key so. */
   private static final Pattern ID_OF_KEK = Pattern.compile("[A-Za-z0-9+/]{22}==");
 
+  /** The property of a KEK that says when it was made. */
+  public static final String TIMESTAMP = "KEY_TIMESTAMP";
+
   private final TableMetadata metadata;
   private final Set<String> ids = new HashSet<>();
   private final Set<String> encrypting = new HashSet<>();
@@ -59,7 +62,7 @@ public final class Keks {
 
   private boolean isOrphan(EncryptedKey key) {
     return key.encryptedById() != null
-        && (key.properties() == null || key.properties().isEmpty())
+        && (key.properties() == null || !key.properties().containsKey(TIMESTAMP))
         && !encrypting.contains(key.keyId())
         && ID_OF_KEK.matcher(key.encryptedById()).matches()
         && !key.encryptedById().equals(EncryptionProperties.keyId(metadata.properties()))

@@ -1,6 +1,7 @@
 package io.icebergcrypto.io;
 
 import com.esotericsoftware.kryo.DefaultSerializer;
+import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
@@ -373,16 +374,29 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   }
 
   /**
-   * A manager that also knows keys of older metadata, for an audit. This one does not learn them.
+   * Makes a manager that knows more keys.
    *
-   * @param older keys that the metadata in force may lack; those that this one knows are kept
+   * @param more keys that the metadata in force may lack; those that this one knows are kept
    */
-  public TableEncryptionManager knowingToo(Collection<EncryptedKey> older) {
+  public TableEncryptionManager knowingToo(Collection<EncryptedKey> more) {
+    return knowing(more, kms);
+  }
+
+  /**
+   * Makes a manager that knows the keys of older metadata, too, which nothing authenticates.
+   *
+   * @param allowed the master keys that the KMS may be asked for
+   */
+  public TableEncryptionManager forAudit(Collection<EncryptedKey> older, AllowedKeyIds allowed) {
+    return knowing(older, new AllowedKmsClient(allowed, kms));
+  }
+
+  private TableEncryptionManager knowing(Collection<EncryptedKey> more, KeyManagementClient by) {
     Map<String, EncryptedKey> all = new HashMap<>();
-    older.forEach(key -> all.put(key.keyId(), copyOf(key)));
+    more.forEach(key -> all.put(key.keyId(), copyOf(key)));
     keys().forEach(key -> all.put(key.keyId(), key));
     return new TableEncryptionManager(
-        tableName, List.copyOf(all.values()), tableKeyId, dataKeyLength, kms);
+        tableName, List.copyOf(all.values()), tableKeyId, dataKeyLength, by);
   }
 
   /** All keys that this manager knows, those of uncommitted manifest lists included. */

@@ -68,7 +68,6 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    extensions.injectResolutionRule(session -> new TellTasks());
     extensions.injectPreCBORule(session -> new TellTasks());
     extensions.injectCheckRule(session -> this::check);
     extensions.injectResolutionRule(session -> new AppendOptionsRule(format, this::concernsKeys));
@@ -76,6 +75,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   }
 
   private BoxedUnit check(LogicalPlan plan) {
+    new TellTasks().apply(plan);
     plan.foreach(this::checkNode); // one statement can write several tables
     return BoxedUnit.UNIT;
   }

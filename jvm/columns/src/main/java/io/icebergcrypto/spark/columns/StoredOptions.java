@@ -10,6 +10,9 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.execution.datasources.DataSource;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.collection.immutable.Map;
@@ -46,7 +49,27 @@ final class StoredOptions {
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand write
         && write.catalogTable().isDefined()) {
       check(write.catalogTable().get());
+    } else if (plan instanceof View view && !view.isTempView()) {
+      view.child().foreach(part -> checkView(view.desc(), part));
     }
+
+    for (int i = 0; i < plan.productArity(); i++) { // a stream's source
+      if (plan.productElement(i) instanceof DataSource source
+          && source.catalogTable().isDefined()) {
+        check(source.catalogTable().get());
+      }
+    }
+  }
+
+  /** From Spark 4 on, the text of a view may have options. */
+  private static BoxedUnit checkView(CatalogTable view, LogicalPlan part) {
+    if (part instanceof LogicalRelation read
+        && read.catalogTable().isEmpty()
+        && read.relation() instanceof HadoopFsRelation files) {
+      check(view, files.options());
+    }
+
+    return BoxedUnit.UNIT;
   }
 
   /**
@@ -55,10 +78,17 @@ final class StoredOptions {
    * @throws InvalidConfigurationException when its options name another KMS than the session
    */
   static void check(CatalogTable table) {
+    check(table, table.storage().properties());
+    check(table, table.properties());
+  }
+
+  private static void check(CatalogTable table, Map<String, String> options) {
+    if (!options.keysIterator().exists(StoredOptions::isOfKms)) {
+      return;
+    }
+
     TreeSet<String> found = new TreeSet<>();
-    Configuration session = SparkSession.active().sessionState().newHadoopConf();
-    addUnlike(table.storage().properties(), session, found);
-    addUnlike(table.properties(), session, found);
+    addUnlike(options, SparkSession.active().sessionState().newHadoopConf(), found);
     if (!found.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(

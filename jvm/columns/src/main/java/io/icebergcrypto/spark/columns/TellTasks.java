@@ -16,8 +16,8 @@ import scala.runtime.BoxedUnit;
 
 /**
  * Checks a session's settings, and options of reads, and tells the tasks of this thread which of
- * them they may have. It changes nothing. It comes while Spark resolves a statement, and again when
- * a query is planned, perhaps in another thread.
+ * them they may have. It changes nothing. It comes when Spark has analyzed a statement, and again
+ * when a query is planned, perhaps in another thread.
  */
 final class TellTasks extends Rule<LogicalPlan> {
   private static final Logger LOG = LoggerFactory.getLogger(TellTasks.class);

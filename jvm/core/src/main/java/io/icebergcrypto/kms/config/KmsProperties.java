@@ -113,6 +113,8 @@ public final class KmsProperties {
   /**
    * Those properties that decide which KMS is asked, where it is, and with whose login, by names in
    * lower case.
+   *
+   * @throws InvalidConfigurationException when two names that differ in case have two values
    */
   public static Map<String, String> deciding(Map<String, String> properties) {
     Map<String, String> found = new TreeMap<>();
@@ -121,7 +123,10 @@ public final class KmsProperties {
           String lower = name.toLowerCase(Locale.ROOT);
           if (isOfKms(lower)
               && OF_TIMES.stream().noneMatch(one -> lower.startsWith(PREFIX + one))) {
-            found.put(lower, value);
+            String before = found.put(lower, value);
+            if (before != null && !before.equals(value)) {
+              throw PropertyReader.twice(name);
+            }
           }
         });
     return found;

@@ -191,7 +191,7 @@ public final class PropertyReader {
     return values.isEmpty() ? null : values.get(0);
   }
 
-  private static InvalidConfigurationException twice(String property) {
+  static InvalidConfigurationException twice(String property) {
     return new InvalidConfigurationException(
         "Property " + property + " is set twice, by names that differ in case, to two values",
         "Keep one of the two.");

@@ -123,9 +123,7 @@ public record EachTable<T>(
         outcomes.put(first, outcome(first));
       }
 
-      if (!outcomes.get(first).cutOff()) {
-        all(cutOff.subList(1, cutOff.size()), outcomes);
-      }
+      all(cutOff.subList(1, cutOff.size()), outcomes); // it may be the key of the first alone
     }
 
     private static void pause(long millis) {
@@ -194,9 +192,8 @@ public record EachTable<T>(
    * What came of these tables and of others later, which may have their names; those of these that
    * have gone are not told.
    */
-  EachTable<T> with(List<Listed> others, EachTable<T> later) {
+  EachTable<T> with(EachTable<T> later) {
     Map<String, T> all = new LinkedHashMap<>(done);
-    others.forEach(other -> all.remove(other.name()));
     all.putAll(later.done());
     return new EachTable<>(
         all,

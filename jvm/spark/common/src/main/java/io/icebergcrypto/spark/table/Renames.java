@@ -46,7 +46,7 @@ public record Renames<T>(
       }
 
       later.forEach(one -> known.add(one.name()));
-      found = found.with(later, pass.apply(later));
+      found = found.with(pass.apply(later));
     }
 
     return later(known, found).isEmpty() ? found.withoutGone() : found;
