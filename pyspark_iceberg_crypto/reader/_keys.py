@@ -305,7 +305,7 @@ def _orphans(entries: Mapping[str, EncryptedKey], metadata: Mapping[str, Any]) -
         for one in entries.values()
         if one.by is not None
         and one.by not in entries
-        and TIMESTAMP not in (one.properties or {})
+        and set(one.properties or {}) <= {"statistics-path"}
         and one.key_id not in encrypting
         and one.by != own
         and _KEK_ID.fullmatch(one.by)

@@ -1,6 +1,7 @@
 package io.icebergcrypto.io;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.kms.call.CallContext;
@@ -119,6 +120,43 @@ final class KekClient implements UnwrapsAgain {
       return CallContext.forTable(tableName, operation);
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName);
+    }
+  }
+
+  /**
+   * Unwraps with the master keys alone that a catalog allows. Metadata in force was checked when it
+   * was loaded; older metadata was not, and nothing authenticates it.
+   */
+  static final class Allowed implements UnwrapsAgain {
+    private static final long serialVersionUID = 1L;
+
+    private final AllowedKeyIds allowed;
+    private final KeyManagementClient kms;
+
+    Allowed(AllowedKeyIds allowed, KeyManagementClient kms) {
+      this.allowed = allowed;
+      this.kms = kms;
+    }
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      return kms.wrapKey(key, wrappingKeyId);
+    }
+
+    @Override
+    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
+      allowed.checkOlder(wrappingKeyId);
+      return kms.unwrapKey(wrappedKey, wrappingKeyId);
+    }
+
+    @Override
+    public void forget(ByteBuffer wrappedKey, String wrappingKeyId) {
+      UnwrapsAgain.forget(kms, wrappedKey, wrappingKeyId);
+    }
+
+    @Override
+    public String toString() {
+      return kms.toString();
     }
   }
 }

@@ -388,7 +388,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    * @param allowed the master keys that the KMS may be asked for
    */
   public TableEncryptionManager forAudit(Collection<EncryptedKey> older, AllowedKeyIds allowed) {
-    return knowing(older, new AllowedKmsClient(allowed, kms));
+    return knowing(older, new KekClient.Allowed(allowed, kms));
   }
 
   private TableEncryptionManager knowing(Collection<EncryptedKey> more, KeyManagementClient by) {

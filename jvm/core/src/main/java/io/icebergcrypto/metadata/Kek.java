@@ -26,7 +26,7 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 /** KEKs in a table's metadata: their age, and new ones, made as Iceberg's manager makes them. */
 public final class Kek {
   /** The property of a KEK's entry that says when it was made; Iceberg's name. */
-  public static final String TIMESTAMP = Keks.TIMESTAMP;
+  public static final String TIMESTAMP = "KEY_TIMESTAMP";
 
   /**
    * The property of a KEK's entry by which its bytes are recognized: {@code v1.} and 64 bits in

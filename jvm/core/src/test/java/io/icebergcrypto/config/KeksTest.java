@@ -44,6 +44,8 @@ class KeksTest {
   void aKeyOfAManifestListWhoseKekIsGoneIsNone() {
     EncryptedKey orphan = key("list", GONE, null);
     assertThat(keks("k1", KEK, orphan)).containsExactly("kek");
+    EncryptedKey ofStatistics = key("stats", GONE, Map.of("statistics-path", "/t/1.puffin"));
+    assertThat(keks("k1", KEK, ofStatistics)).containsExactly("kek");
     TableMetadata metadata = metadata("k1", orphan, KEK);
     assertThat(EncryptionProperties.masterKeyId(metadata)).isEqualTo("k1");
     AllowedKeyIds.parse("k1").check("lake.db.t", metadata);

@@ -10,14 +10,14 @@ import java.nio.ByteBuffer;
 import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.Test;
 
-class AllowedKmsClientTest {
+class KekClientTest {
   @Test
   void olderMetadataNamesNoOtherMasterKey() {
     XorKms kms = new XorKms();
-    AllowedKmsClient client =
+    KekClient.Allowed client =
         SerializationUtil.deserializeFromBytes(
             SerializationUtil.serializeToBytes(
-                new AllowedKmsClient(AllowedKeyIds.parse("k1, team-*"), kms)));
+                new KekClient.Allowed(AllowedKeyIds.parse("k1, team-*"), kms)));
     ByteBuffer wrapped = client.wrapKey(ByteBuffer.wrap(new byte[16]), "k1");
     assertThat(client.unwrapKey(wrapped, "k1")).isEqualTo(ByteBuffer.wrap(new byte[16]));
     assertThatThrownBy(() -> client.unwrapKey(wrapped, "theirs"))
