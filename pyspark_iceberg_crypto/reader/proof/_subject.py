@@ -79,7 +79,11 @@ class Subject:
         if not older:
             return self.keys
         entries = [*older, *(self.document.get("encryption-keys") or [])]
-        return TableKeys(self.loaded.table, {"encryption-keys": entries}, cast("KeyManagementClient", _AllowedKms(self)))
+        return TableKeys(
+            self.loaded.table,
+            {"encryption-keys": entries},
+            cast("KeyManagementClient", _AllowedKms(self)),
+        )
 
     def is_same(self, other: Subject) -> bool:
         """Whether the other is the same version of the metadata."""
