@@ -195,8 +195,8 @@ public final class AllowedKeyIds implements Serializable {
               "a KEK of an older metadata file is under master key '%s', and the catalog allows"
                   + " only %s (%s)",
               keyId, list, EncryptionProperties.ALLOWED_KEY_IDS),
-          "If the table had this key then, add it to the list for as long as you verify what is"
-              + " left of that time. If not, the file was changed: find out who did it. The current"
+          "If the table had this key then, add it to the list for as long as you verify files of"
+              + " that time. If not, the file was changed: find out who did it. The current"
               + " snapshot needs no such key.");
     }
   }
