@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 TIMESTAMP = "KEY_TIMESTAMP"
 """The property of a KEK's entry that says when it was made, in milliseconds since the epoch: Iceberg's name."""
+STATISTICS_PATH = "statistics-path"
+"""The property of the entry of a statistics file's key: where the file is."""
 CHECK_VALUE = "KEY_CHECK_VALUE"
 """The property of a KEK's entry by which its bytes are recognized."""
 LIFE_MS = 730 * 24 * 3_600_000
@@ -305,7 +307,7 @@ def _orphans(entries: Mapping[str, EncryptedKey], metadata: Mapping[str, Any]) -
         for one in entries.values()
         if one.by is not None
         and one.by not in entries
-        and set(one.properties or {}) <= {"statistics-path"}
+        and set(one.properties or {}) <= {STATISTICS_PATH}
         and one.key_id not in encrypting
         and one.by != own
         and _KEK_ID.fullmatch(one.by)

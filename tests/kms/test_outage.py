@@ -176,6 +176,30 @@ def test_a_kms_that_was_away_for_a_moment(
     assert found.ok and len(found.reports) == 3, found
 
 
+def test_a_key_that_stays_away_keeps_no_other_table_from_being_verified(
+    lake: Lake, vault: VaultServer, proxy: FaultProxy, options: dict[str, str]
+) -> None:
+    writer = new_session(lake, options)
+    keys = {name: vault.make_key() for name in ("a", "b", "c")}
+    for name, key in keys.items():
+        writer.insert(writer.create(name, key=key), [1])
+    own_login = {"encryption.kms.call-timeout-ms": "2003"}  # with equal settings it would be shared
+    cut_off = new_session(lake, {**options, **own_login})
+    failing = [SEALED] * 2  # for the attempts of one call
+
+    def rule(asked: str, _: bytes) -> Any:
+        if asked.endswith(keys["b"]):
+            return SEALED
+        return failing.pop() if asked.endswith(keys["c"]) and failing else "pass"
+
+    proxy.rule = rule
+    found = verify_catalog(lake.spark, f"{cut_off.catalog}.{cut_off.namespace}")
+    assert not found.ok and not failing, found
+    verified = {one.table.rpartition(".")[2]: one.ok for one in found.reports}
+    assert verified == {"a": True, "c": True}
+    assert "Vault is sealed" in str(found.not_checked)
+
+
 @pytest.mark.nightly
 def test_a_kms_that_goes_away_half_way(
     lake: Lake, vault: VaultServer, proxy: FaultProxy, options: dict[str, str]

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
 from pyspark_iceberg_crypto.reader import _document
+from pyspark_iceberg_crypto.reader._keys import STATISTICS_PATH
 from pyspark_iceberg_crypto.reader.proof import _problems
 from pyspark_iceberg_crypto.reader.proof._check import Found, exists
 from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, StorageError
 from pyspark_iceberg_crypto.reader.proof._stored import StoredFile, StoredInput
 
 PLAINTEXT_METADATA = "encryption.plaintext-metadata"
-_STATISTICS_PATH = "statistics-path"  # in the properties of the key of a statistics file
 
 Document = Mapping[str, Any]
 
@@ -70,7 +70,7 @@ class NamedFiles:
                 form = "parquet" if path.endswith(".parquet") else "avro"
                 self._put(Named(_problems.MANIFEST_LIST, path, form, -1, one.get("key-id"), older))
         keys = {
-            (one.get("properties") or {}).get(_STATISTICS_PATH): one["key-id"]
+            (one.get("properties") or {}).get(STATISTICS_PATH): one["key-id"]
             for one in document.get("encryption-keys") or []
         }
         for member, kind, form in (

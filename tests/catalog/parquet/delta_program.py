@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 from harness.columns import MARKER, Work
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
@@ -235,6 +236,7 @@ class DeltaWork(Work):
             self.write("stored_read")
         edit_log(self.folder / "stored_read", "options", elsewhere)
         found["read"] = self.told(lambda: self.count("stored_read"))
+        found["view"] = self.view(elsewhere)
         for name in tampered["off"]:
             self.spark.sql(f"ALTER TABLE stored_off UNSET TBLPROPERTIES ('{name}')")
         self.write("stored_off")
@@ -247,6 +249,17 @@ class DeltaWork(Work):
             )
         )
         return found
+
+    def view(self, options: dict[str, str]) -> Any:
+        """Whoever created it wrote the options into its text, which Spark 3.5 does not take."""
+        if self.spark.version.startswith("3."):
+            return None
+        plain = self.folder / "plain.parquet"
+        pyarrow.parquet.write_table(pyarrow.table({"id": [1]}), plain)
+        listed = ", ".join(f"'{name}'='{value}'" for name, value in options.items())
+        with self.set(**{"iceberg-crypto.parquet.plaintext-reads": "allow"}):
+            self.spark.sql(f"CREATE VIEW seen AS SELECT * FROM parquet.`{plain}` WITH ({listed})")
+            return self.told(lambda: self.spark.sql("SELECT * FROM seen").collect())
 
     def token(self) -> Path:
         path = self.folder / "token"

@@ -128,6 +128,13 @@ def test_what_the_log_says_of_reads(seen: dict[str, Any]) -> None:
     assert re.match("ConfigurationError: .*would replace .*vault.address", read, re.DOTALL), read
 
 
+def test_what_a_view_says(seen: dict[str, Any]) -> None:
+    told = outcome(seen, "stored")["view"]
+    if told is None:
+        pytest.skip("a view's text has no options before Spark 4")
+    assert re.match("ConfigurationError: .*seen has options .*vault.address", told), told
+
+
 def test_a_table_is_mended_and_not_made_so_again(seen: dict[str, Any]) -> None:
     found = outcome(seen, "stored")
     rows, files = found["mended"]

@@ -312,6 +312,12 @@ def test_options_of_a_table(
                 "vault.address",
                 secrets=(listener.url,),
             )
+
+        def streamed() -> None:
+            with typed_errors():
+                spark.readStream.table(table)
+
+        refused(ConfigurationError, streamed, table, "vault.address", secrets=(listener.url,))
     finally:
         spark.sql(f"DROP TABLE {table}")
     assert listener.tokens == []

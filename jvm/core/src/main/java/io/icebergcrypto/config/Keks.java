@@ -21,8 +21,8 @@ public final class Keks {
   /** An id as Iceberg gives it to a KEK: 16 bytes. No KMS names a master key so. */
   private static final Pattern ID_OF_KEK = Pattern.compile("[A-Za-z0-9+/]{22}==");
 
-  /** Properties of this project's keys of statistics files, whose KEKs may be gone, too. */
-  private static final Set<String> OF_OTHERS = Set.of("statistics-path");
+  /** The property of a statistics file's key: where the file is. Its KEK may be gone, too. */
+  public static final String STATISTICS_PATH = "statistics-path";
 
   private final TableMetadata metadata;
   private final Set<String> ids = new HashSet<>();
@@ -62,7 +62,8 @@ public final class Keks {
 
   private boolean isOrphan(EncryptedKey key) {
     return key.encryptedById() != null
-        && (key.properties() == null || OF_OTHERS.containsAll(key.properties().keySet()))
+        && (key.properties() == null
+            || Set.of(STATISTICS_PATH).containsAll(key.properties().keySet()))
         && !encrypting.contains(key.keyId())
         && ID_OF_KEK.matcher(key.encryptedById()).matches()
         && !key.encryptedById().equals(EncryptionProperties.keyId(metadata.properties()))

@@ -5,6 +5,7 @@ import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.kms.config.Spelling;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
@@ -50,6 +51,12 @@ public final class SessionProperties {
                 Spelling.nearest(name, known)));
       }
     }
+  }
+
+  /** Whether a setting is one of these; case does not count. */
+  public static boolean isOfParquet(String name) {
+    String lower = name.toLowerCase(Locale.ROOT);
+    return OF_PARQUET.stream().anyMatch(lower::startsWith);
   }
 
   /**

@@ -24,9 +24,6 @@ import org.apache.iceberg.io.SeekableInputStream;
  * path as a property of the entry. Other readers ignore it.
  */
 record StatisticsFiles(TableEncryptionManager manager) {
-  /** The property of a key entry that names its file. */
-  static final String PATH = "statistics-path";
-
   // Iceberg's names: <snapshot id>-<UUID>.stats, partition-stats-<snapshot id>-<UUID>.parquet
   private static final Pattern NAME =
       Pattern.compile("(.*/)?([^/]+\\.stats|partition-stats-[^/]+)");

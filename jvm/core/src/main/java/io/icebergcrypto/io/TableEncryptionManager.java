@@ -3,6 +3,7 @@ package io.icebergcrypto.io;
 import com.esotericsoftware.kryo.DefaultSerializer;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.Keks;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
 import io.icebergcrypto.io.cipher.AesGcm;
@@ -211,7 +212,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
               key.keyId(),
               key.encryptedKeyMetadata(),
               key.encryptedById(),
-              Map.of(StatisticsFiles.PATH, path));
+              Map.of(Keks.STATISTICS_PATH, path));
       EncryptionUtil.encryptionKeys(this).put(key.keyId(), entry);
       statistics.put(path, entry);
     } finally {
@@ -288,7 +289,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
 
   /** The path of the statistics file that a key entry is for; null for any other entry. */
   public static String statisticsPath(EncryptedKey key) {
-    return key.properties() == null ? null : key.properties().get(StatisticsFiles.PATH);
+    return key.properties() == null ? null : key.properties().get(Keks.STATISTICS_PATH);
   }
 
   private void learnStatistics(EncryptedKey key) {

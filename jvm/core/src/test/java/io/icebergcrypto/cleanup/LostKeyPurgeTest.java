@@ -336,6 +336,22 @@ class LostKeyPurgeTest extends LakeFixture {
     assertThat(store.objects).isEmpty();
   }
 
+  @Test
+  void theLocationMayBeTheDataFolder() {
+    String own = "s3://b/db/t/metadata/x.metadata.json";
+    ObjectStore store = new ObjectStore();
+    store.objects.addAll(List.of(own, "s3://b/db/t/part=1/f.parquet"));
+    TableMetadata metadata =
+        TableMetadata.buildFrom(at("s3://b/db/t", own))
+            .setProperties(Map.of("write.data.path", "s3a://b/db/t/"))
+            .discardChanges()
+            .withMetadataLocation(own)
+            .build();
+    assertThat(new LostKeyPurge("t", metadata, store).run(() -> true))
+        .isEqualTo(new PurgeResult(2, 2, List.of()));
+    assertThat(store.objects).isEmpty();
+  }
+
   /** S3's addresses end at a # or a ?: such a folder lists more than what is in it. */
   @Test
   void aFolderThatListsMoreThanItsOwnIsRefused() {

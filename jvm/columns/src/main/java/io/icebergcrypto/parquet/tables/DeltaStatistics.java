@@ -39,9 +39,8 @@ public final class DeltaStatistics {
 
   /** Whether a setting decides on keys and statistics: Delta would take it from its log, too. */
   public static boolean decides(String name) {
-    String lower = name.toLowerCase(Locale.ROOT);
-    return OF_SESSION.contains(lower)
-        || SessionProperties.OF_PARQUET.stream().anyMatch(lower::startsWith);
+    return OF_SESSION.contains(name.toLowerCase(Locale.ROOT))
+        || SessionProperties.isOfParquet(name);
   }
 
   /** Those settings of a configuration. */

@@ -75,7 +75,6 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   }
 
   private BoxedUnit check(LogicalPlan plan) {
-    new TellTasks().apply(plan);
     plan.foreach(this::checkNode); // one statement can write several tables
     return BoxedUnit.UNIT;
   }

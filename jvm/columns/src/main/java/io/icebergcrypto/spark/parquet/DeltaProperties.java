@@ -10,16 +10,14 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
-import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
-import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.plans.logical.TableSpecBase;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -50,11 +48,7 @@ final class DeltaProperties {
         Map<String, String> options = HudiStatement.map(save.options());
         check("the table", delta.getTable(null, new Transform[0], options).properties());
       }
-    } else if (plan instanceof AppendData write) {
-      check(write.table());
-    } else if (plan instanceof OverwriteByExpression write) {
-      check(write.table());
-    } else if (plan instanceof OverwritePartitionsDynamic write) {
+    } else if (plan instanceof V2WriteCommand write) {
       check(write.table());
     } else if (plan instanceof WriteToMicroBatchDataSourceV1 stream
         && OtherWrites.isDeltas(stream.sink())) {

@@ -15,8 +15,7 @@ final class KeySettings {
 
   /** Whether it is one; of options, case does not count. */
   static boolean isOne(String name) {
-    String lower = name.toLowerCase(Locale.ROOT);
-    return PREFIXES.stream().anyMatch(lower::startsWith);
+    return SessionProperties.isOfParquet(name);
   }
 
   /**

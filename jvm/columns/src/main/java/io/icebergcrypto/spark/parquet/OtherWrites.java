@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetTable;
@@ -99,9 +100,7 @@ record OtherWrites(String target, Map<String, String> options) {
   static boolean isDeltas(LogicalPlan plan) {
     return isDeltas((Object) plan)
         || plan instanceof SaveIntoDataSourceCommand save && isDeltas(save.dataSource())
-        || plan instanceof AppendData write && isDeltas(write.table())
-        || plan instanceof OverwriteByExpression replace && isDeltas(replace.table())
-        || plan instanceof OverwritePartitionsDynamic dynamic && isDeltas(dynamic.table());
+        || plan instanceof V2WriteCommand write && isDeltas(write.table());
   }
 
   private static boolean isDeltas(NamedRelation table) {

@@ -59,6 +59,10 @@ class KmsPropertiesTest {
             "client.assume-role.arn",
             "azure.keyvault.url");
     assertThat(properties.keySet().stream().filter(KmsProperties::isOfKms)).hasSize(7);
+    Map<String, String> twice = Map.of("encryption.kms.my.url", "a", "encryption.kms.my.URL", "b");
+    assertThatThrownBy(() -> KmsProperties.deciding(twice))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("encryption.kms.my.", "is set twice");
   }
 
   @ParameterizedTest
