@@ -1,7 +1,7 @@
 """Measures encrypted tables beside plaintext, stock Iceberg's encryption, and other ways to encrypt, in one run.
 
-    python benchmarks/run.py [--full] [--only GROUPS] [--peers NAMES] [--rounds N] [--minutes N] [--seed N]
-                             [--scale SF] [--out FILE.json] [--resume] [--write-docs]
+    python benchmarks/run.py [--full] [--only GROUPS] [--matching REGEX] [--peers NAMES] [--rounds N]
+                             [--minutes N] [--seed N] [--scale SF] [--out FILE.json] [--resume] [--write-docs]
 
 One Spark session has all catalogs. In each round every peer has its turn, in random order (the seed is printed).
 Results are written after each measure, as JSON and as a plot beside it; --resume continues such a file. A measure
@@ -12,6 +12,7 @@ explains what is measured.
 
 import argparse
 import random
+import re
 import sys
 import tempfile
 import time
@@ -47,7 +48,9 @@ def main(given: argparse.Namespace) -> int:
     chosen = [
         one
         for one in MEASURES
-        if (given.full or not one.full_only) and (not given.only or one.group in given.only)
+        if (given.full or not one.full_only)
+        and (not given.only or one.group in given.only)
+        and given.matching.search(one.name)
     ]
     seed = given.seed if given.seed is not None else random.SystemRandom().randrange(1 << 31)
     print(f"seed {seed}", flush=True)
@@ -145,6 +148,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Encrypted tables beside plaintext, in one run.")
     parser.add_argument("--full", action="store_true", help="larger data, more rounds")
     parser.add_argument("--only", type=names, default=[], help="groups of measures, by commas")
+    parser.add_argument(
+        "--matching", type=re.compile, default="", help="part of the names of measures"
+    )
     parser.add_argument("--peers", type=names, default=list(EVERYONE), help="names, by commas")
     parser.add_argument("--rounds", type=int, help="values of each cell (7; full: 11)")
     parser.add_argument("--minutes", type=float, help="then nothing new begins (16; full: 180)")

@@ -1,12 +1,13 @@
 """What a table's size costs the driver: loads, commits, planning, expiry, many readers, many tables, as curves.
 
-    python benchmarks/scale_curves.py [--small] [--rounds N] [--plot FILE.svg]
+    python benchmarks/scale_curves.py [--small] [--rounds N] [--snapshots N] [--plot FILE.svg]
 
 Tables of plaintext Iceberg, of stock Iceberg's encryption and of this project, all on the Hive catalog of one Spark
 session on two cores, grow by Iceberg's Java API: to 2,000 snapshots, to 50,000 data files (links to one file), to
-1,000 tables and 200 readers (--small: a tenth). At each size each peer is measured N times (5), in random order, after
-two turns to warm up. Prints medians and ranges, and encrypted to plaintext. Megabytes are what all threads of the JVM
-allocated meanwhile. --plot draws the curves (needs the extra `bench`).
+1,000 tables and 200 readers (--small: a tenth; --snapshots N: only loads and commits, at N snapshots). At each size
+each peer is measured N times (5), in random order, after two turns to warm up. Prints medians and ranges, and encrypted
+to plaintext. Megabytes are what all threads of the JVM allocated meanwhile. --plot draws the curves (needs the extra
+`bench`).
 """
 
 import argparse
@@ -68,7 +69,7 @@ class Scale:
             if file:
                 self.spark.sql(f"INSERT INTO {catalog}.{catalog}_scale.{name} VALUES (1, 'a')")
             else:
-                self.tables.touch(self.load(peer, name), 1)
+                self.tables.touch(self.load(peer, name))
 
     def load(self, peer: str, name: str) -> Any:
         """Iceberg's own Table, loaded again."""
@@ -99,7 +100,7 @@ class Scale:
         self.points += points.values()
         print(line(what, size, points), flush=True)
 
-    def snapshots(self, sizes: tuple[int, ...]) -> None:
+    def snapshots(self, sizes: tuple[int, ...], *, expire: bool = True) -> None:
         self.make("old")
         for size, before in zip(sizes, (1, *sizes), strict=False):
             tables = {peer: self.load(peer, "old") for peer in PEERS}
@@ -107,13 +108,15 @@ class Scale:
                 self.tables.touch(table, size - before)
             self.measure("load, by snapshots", size, lambda peer: self.load(peer, "old"))
             self.measure(
-                "commit, by snapshots", size, lambda peer, t=tables: self.tables.touch(t[peer], 1)
+                "commit, by snapshots", size, lambda peer, t=tables: self.tables.touch(t[peer])
             )
+            if not expire:
+                continue
             self.measure(
                 "expire one, by snapshots",
                 size,
                 lambda peer, keep=size: self.expire(peer, keep),
-                lambda peer: self.tables.touch(self.load(peer, "old"), 1),
+                lambda peer: self.tables.touch(self.load(peer, "old")),
             )
 
     def expire(self, peer: str, keep: int) -> None:
@@ -201,10 +204,14 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="a tenth of each size")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--snapshots", type=int, metavar="N", help="only loads and commits, at N")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg")
     given = parser.parse_args(arguments)
     with session(2, "4g") as (spark, _):
         scale = Scale(spark, given.rounds)
+        if given.snapshots:
+            scale.snapshots((given.snapshots,), expire=False)
+            return
         for step, sizes in (
             (scale.files, FILES),
             (scale.readers, READERS),

@@ -160,7 +160,7 @@ def make_many(bench: Bench, peer: str) -> str:
         table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
             session.spark._jsparkSession, session.table(f"t{i}")
         )
-        jvm.io.icebergcrypto.benchmarks.Tables.touch(table, 1)
+        jvm.io.icebergcrypto.benchmarks.Tables.touch(table)
     return namespace
 
 

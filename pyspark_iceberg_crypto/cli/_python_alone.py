@@ -100,23 +100,23 @@ def _of_catalog(catalog: Catalog, identifier: tuple[str, ...], name: str) -> dic
     return {"catalog": opened, "identifier": table, "properties": catalog.properties, "name": name}
 
 
-def verify(
-    targets: Sequence[str], options: dict[str, Any], sign_with: str | None, catalog: str | None
-) -> Any:
-    """Verify tables, and sign the report if a master key is named.
+def verify(targets: Sequence[str], options: dict[str, Any]) -> Any:
+    """Verify tables.
 
     Raises:
         CommandLineError: an option needs Spark.
     """
-    from pyspark_iceberg_crypto.reader import sign_report
-
     _refuse_what_needs_spark(options)
     asked = {name: options[name] for name in ("structure", "deep", "all_snapshots")}
-    report = _verified(targets, asked)
-    if sign_with is None:
-        return report
-    name = catalog or ("lake" if _names.is_path(targets[0]) else _names.parts(targets[0])[0])
-    return sign_report(report, sign_with, properties=Catalog(name).properties)
+    return _verified(targets, asked)
+
+
+def sign(report: Any, target: str, key_id: str, catalog: str | None) -> Any:
+    """Sign their report, by the KMS of a catalog: that of the first target, if none is named."""
+    from pyspark_iceberg_crypto.reader import sign_report
+
+    name = catalog or ("lake" if _names.is_path(target) else _names.parts(target)[0])
+    return sign_report(report, key_id, properties=Catalog(name).properties)
 
 
 def _verified(targets: Sequence[str], asked: dict[str, Any]) -> TableEvidence | VerifyTablesReport:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,31 +129,60 @@ def verify(
     """  # noqa: D301 (click's mark for lines to leave as they are)
     if without_spark:
         with _shared.errors_told():
-            given = {**options, "folder": folder}
-            report = _python_alone.verify(targets, given, sign_with, catalog)
-            _show(report, html, json_file, output)
-        sys.exit(report.exit_code)
+            found = _python_alone.verify(targets, {**options, "folder": folder})
+            code = _tell(
+                found,
+                lambda key_id: _python_alone.sign(found, targets[0], key_id, catalog),
+                (sign_with, html, json_file, output),
+            )
+        sys.exit(code)
     names = [catalog or "lake"] if folder else _catalogs(targets)
     also = [catalog] if catalog and catalog not in names else []
     needed = [catalog] if catalog else [] if folder else _sure_catalogs(targets)
     with _shared.errors_told(), _session.session(names, also, needed) as spark:
         found = _verify(spark, targets, folder, options)
-        if sign_with is not None:
-            name = catalog or _first_catalog(targets, folder, found)
-            found = found.sign(spark, name, sign_with)
-        _show(found, html, json_file, output)
-    sys.exit(found.exit_code)
+        code = _tell(
+            found,
+            lambda key_id: found.sign(spark, catalog or _first_catalog(targets, folder, found), key_id),
+            (sign_with, html, json_file, output),
+        )
+    sys.exit(code)
 
 
-def _show(report: Any, html: Path | None, json_file: Path | None, output: str) -> None:
-    if html is not None:
-        _shared.write(html, report.to_html())
+def _tell(
+    found: Any,
+    sign: Callable[[str], Any],
+    to: tuple[str | None, Path | None, Path | None, str],
+) -> int:
+    """Sign a report, write it to files and show it: what fails is told at the end, and costs no other of these.
+
+    Returns:
+        The exit code: that of a problem, if there is one.
+    """
+    key_id, html, json_file, output = to
+    failures: list[Exception] = []
+
+    def attempt(step: Callable[[], Any]) -> Any:
+        try:
+            return step()
+        except Exception as error:  # noqa: BLE001 (a verification may have taken a night)
+            failures.append(error)
+
+    report = found
+    if key_id is not None:
+        report = attempt(lambda: sign(key_id)) or found
     if json_file is not None:
-        _shared.write(json_file, report.to_json() + "\n")
+        attempt(lambda: _shared.write(json_file, report.to_json() + "\n"))
+    if html is not None:
+        attempt(lambda: _shared.write(html, report.to_html()))
     if output == "json":
         click.echo(report.to_json())
     else:
         _shared.show(_terminal.layout(report))
+    for failure in failures:
+        _shared.say(failure)
+    is_problem = report.exit_code == _shared.PROBLEM
+    return report.exit_code if is_problem or not failures else _shared.UNCHECKED
 
 
 def _verify(

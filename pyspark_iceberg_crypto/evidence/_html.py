@@ -117,7 +117,7 @@ def _evidence(report: TableReport) -> list[tuple[str, str]]:
         ("SHA-256 of it", report.metadata_sha256),
         ("Metadata authentication", _unless_folder(report, report.metadata_authentication)),
         ("Current snapshot", report.current_snapshot_id),
-        ("Snapshots checked", _listed(report.snapshot_ids)),
+        ("Snapshots checked", _snapshots(report)),
         ("Branches", _listed(report.branches)),
         ("Tags", _listed(report.tags)),
         ("Plaintext from before encrypt_table", report.plaintext_metadata),
@@ -145,6 +145,12 @@ def _sample(report: TableReport) -> str:
 def _listed(ids: Sequence[object]) -> str:
     shown = ", ".join(map(str, ids[:20]))
     return shown if len(ids) <= 20 else f"{shown}, and {len(ids) - 20} more in the JSON"
+
+
+def _snapshots(report: TableReport) -> str:
+    more = report.snapshots - len(report.snapshot_ids)
+    told = _listed(report.snapshot_ids)
+    return f"{told}, and {more} that the report does not list" if told and more > 0 else told
 
 
 def _key(key: Mapping[str, Any]) -> dict[str, str]:

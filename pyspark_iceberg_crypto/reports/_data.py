@@ -138,7 +138,7 @@ class TableReport:
             python.
         started_at: when the check began: ISO 8601, UTC.
         ended_at: when it ended.
-        snapshot_history: the table's snapshots, at most a thousand.
+        snapshot_history: the table's snapshots, at most a thousand; empty: not listed, as of many tables.
         encryption_keys: the table's keys, as ``encryption_keys`` gives them; empty: they were not asked for.
         kms: which KMS has the master key, and where it is; None: the table has no master key, or its catalog is not
             one of this project.

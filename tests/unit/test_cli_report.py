@@ -54,7 +54,13 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         catalogs.extend(also)
         yield spark
 
-    def invoke(*arguments: str, answers: Any = None, checked: Any = None, rows: Any = ()) -> Result:
+    def invoke(
+        *arguments: str,
+        answers: Any = None,
+        checked: Any = None,
+        rows: Any = (),
+        signed: Exception | None = None,
+    ) -> Result:
         nonlocal spark, catalogs
         catalogs = []
         spark = SparkDouble(
@@ -101,6 +107,11 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 raise rows
             return SimpleNamespace(keys=rows)
 
+        def sign(*_: Any) -> str:
+            if signed is not None:
+                raise signed
+            return json.dumps(SIGNATURE)
+
         def check(*_: Any) -> Any:
             if isinstance(checked, Exception):
                 raise checked
@@ -113,9 +124,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         monkeypatch.setattr("pyspark_iceberg_crypto.jvm._jvm.run", select)
         monkeypatch.setattr(_report, "check_report", check)
         monkeypatch.setattr(_verify, "encryption_keys", keys)
-        monkeypatch.setattr(
-            "pyspark_iceberg_crypto.jvm._jvm.call", lambda *_: json.dumps(SIGNATURE)
-        )
+        monkeypatch.setattr("pyspark_iceberg_crypto.jvm._jvm.call", sign)
         result = CliRunner().invoke(cli.main, arguments)
         result.asked = asked  # type: ignore[attr-defined]
         result.selected = selected  # type: ignore[attr-defined]
@@ -171,6 +180,24 @@ def test_a_file_that_cannot_be_written_is_2(run: Callable[..., Result], tmp_path
     result = run("verify", "lake.db.t", "--html", page, answers={"lake.db.t": verify_json()})
     assert result.exit_code == 2
     assert "cannot be written" in result.stderr and "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(("answer", "code"), [(verify_json(), 2), (evidence_json(), 1)])
+def test_what_fails_after_a_verification_costs_no_result(
+    run: Callable[..., Result], tmp_path: Path, answer: dict[str, Any], code: int
+) -> None:
+    """As when the KMS refuses to sign after a night, and the page's folder is not there."""
+    document, page = tmp_path / "report.json", tmp_path / "none" / "report.html"
+    files = ("--json-file", str(document), "--html", str(page), "--output", "json")
+    refused = KeyNotFoundError("no key", "check its id")
+    answers = {"lake.db.t": answer}
+    result = run(
+        "verify", "lake.db.t", "--sign-with", "typo", *files, answers=answers, signed=refused
+    )
+    assert result.exit_code == code
+    assert json.loads(result.stdout) == json.loads(document.read_text())
+    assert json.loads(result.stdout)["signature"] is None
+    assert "error: no key" in result.stderr and "cannot be written" in result.stderr
 
 
 def test_an_unchecked_file_is_2(run: Callable[..., Result]) -> None:

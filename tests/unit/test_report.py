@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from doubles.in_process import VerifyResult, broken_json, verify_json
+from doubles.in_process import VerifyResult, broken_json, evidence_json, verify_json
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
@@ -15,6 +15,14 @@ from pyspark_iceberg_crypto import (
     kms_metrics,
     verify_table,
 )
+from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
+from pyspark_iceberg_crypto.verbs import kept_reports
+
+
+LONG = {
+    **{"kind": "data", "path": "s3://bucket" + 3 * "/a-folder" + "/data/00000-0-" + 3 * "uuid" * 9},
+    **{"problem": 20 * "a word ", "hint": 60 * "a word ", "unchecked": False, "code": "plaintext"},
+}
 
 
 def test_verify_table_reads_the_answer(jvm: dict[str, Any]) -> None:
@@ -41,6 +49,14 @@ def test_verify_table_reads_the_answer(jvm: dict[str, Any]) -> None:
     assert result.closed == 1
     with pytest.raises(ConfigurationError, match="no list of files"):
         _ = report.files
+
+
+def test_a_report_on_a_large_catalog_can_be_read_again() -> None:
+    """20,000 tables, with the ten problems and snapshots that are listed of each, and 50,000 problems."""
+    few = {"problems": [LONG] * 10, "snapshot_ids": [2**62] * 10}
+    report = VerifyReport.of(evidence_json(**few))
+    each = len(VerifyTablesReport("lake", [report], [], []).to_json())
+    assert 20_000 * each + 50_000 * len(json.dumps(LONG, indent=2)) < kept_reports.MOST_BYTES
 
 
 @pytest.mark.parametrize("name", ["", "  ", None])

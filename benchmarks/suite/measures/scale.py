@@ -35,7 +35,7 @@ def tables_opened(bench: Bench, peer: Peer) -> Run:
         rows = bench.data.rows("region")
         for name in names:
             peer.create(bench.spark, name, rows)
-            tables.touch(peer.java(bench.spark, name), 1)
+            tables.touch(peer.java(bench.spark, name))
 
     def body() -> None:
         for name in names:
@@ -68,7 +68,7 @@ def load(bench: Bench, peer: Peer) -> Run:
 @measure("scale", "commit to a table of 100 snapshots (full: 2,000)", CATALOGS, unit="ms")
 def commit(bench: Bench, peer: Peer) -> Run:
     table, tables = of_many_snapshots(bench, peer).java(bench.spark, "old"), tables_of(bench)
-    return Run(lambda: tables.touch(table, 1))
+    return Run(lambda: tables.touch(table))
 
 
 @measure("scale", "expire one of 100 snapshots (full: 2,000)", PAIR)
@@ -78,7 +78,7 @@ def expire(bench: Bench, peer: Peer) -> Run:
     table, tables = old.java(bench.spark, "old"), tables_of(bench)
 
     def before() -> None:
-        tables.touch(table, 1)
+        tables.touch(table)
         bench.spark.sql(f"REFRESH TABLE {catalog}.{name}")
 
     def body() -> None:

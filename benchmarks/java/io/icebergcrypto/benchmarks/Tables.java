@@ -17,6 +17,7 @@ import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.data.GenericRecord;
@@ -117,11 +118,18 @@ public final class Tables {
     }
   }
 
-  /** Makes so many snapshots without a file. */
+  /** Makes a snapshot without a file. */
+  public static void touch(Table table) {
+    table.newFastAppend().commit();
+  }
+
+  /** Makes so many snapshots without a file, by one commit of the catalog. */
   public static void touch(Table table, int times) {
+    Transaction all = table.newTransaction();
     for (int i = 0; i < times; i++) {
-      table.newFastAppend().commit();
+      all.newFastAppend().commit();
     }
+    all.commitTransaction();
   }
 
   /** Plans a scan of the whole table; returns the number of its tasks. */

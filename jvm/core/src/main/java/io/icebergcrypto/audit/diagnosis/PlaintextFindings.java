@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ManifestContent;
@@ -144,11 +145,16 @@ final class PlaintextFindings {
             + " readable by all who read the storage. %sWhen all rows that are to stay are in"
             + " encrypted snapshots, and you have compared them, the plaintext files can go, in a"
             + " catalog with encryption.plaintext-files=allow: CALL"
-            + " <catalog>.system.expire_snapshots(table => %s, snapshot_ids => array(%d))."
-            + " repair_table rolls nothing back, and deletes nothing.",
+            + " <catalog>.system.expire_snapshots(table => %s, snapshot_ids => array(%s),"
+            + " older_than => TIMESTAMP '1970-01-01 00:00:00'). Without older_than, this would also"
+            + " expire encrypted snapshots older than history.expire.max-snapshot-age-ms (Iceberg's"
+            + " default: 5 days). repair_table rolls nothing back, and deletes nothing.",
         current != null && current.keyId() == null ? back() : "",
         SqlNames.literal(SqlNames.withoutCatalog(table.name())),
-        plaintext.get(0).snapshotId());
+        plaintext.stream()
+            .limit(NAMED)
+            .map(snapshot -> Long.toString(snapshot.snapshotId()))
+            .collect(Collectors.joining(", ")));
   }
 
   /** How to get an encrypted table out of one that is not. */

@@ -315,7 +315,7 @@ class RepairTest extends LakeFixture {
     assertThat(finding.hint())
         .contains(
             "set_current_snapshot(table => 'lake.db.t', snapshot_id => " + encrypted,
-            "snapshot_ids => array(" + plaintext.snapshotId());
+            "snapshot_ids => array(" + plaintext.snapshotId() + "), older_than => TIMESTAMP '1970");
     assertNotRepaired(open(), Kind.PLAINTEXT);
     Table back = open().loadTable(T);
     back.manageSnapshots().setCurrentSnapshot(encrypted).commit();

@@ -32,4 +32,15 @@ class ReportRoomTest {
     assertThat(cut("problems", List.of("one"))).containsEntry("problems", List.of("one"));
     assertThat(cut("snapshot_ids", THOUSAND)).containsEntry("snapshot_ids", THOUSAND);
   }
+
+  /** Ten of a history would say that a table has ten snapshots. */
+  @Test
+  void aHistoryIsWholeOrEmpty() {
+    for (int table = 0; table < 50; table++) {
+      assertThat(cut("snapshot_history", THOUSAND)).containsEntry("snapshot_history", THOUSAND);
+    }
+
+    assertThat(cut("snapshot_history", List.of("one")))
+        .containsEntry("snapshot_history", List.of());
+  }
 }

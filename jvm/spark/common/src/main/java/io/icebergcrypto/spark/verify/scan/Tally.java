@@ -144,6 +144,10 @@ public final class Tally {
   public void add(Problem problem) {
     this.problemCount++;
     this.uncheckedCount += problem.unchecked() ? 1 : 0;
+    if (problem.isOfTable() && problems.size() == MAX_PROBLEMS) {
+      problems.remove(MAX_PROBLEMS - 1);
+    }
+
     if (problems.size() < MAX_PROBLEMS) {
       problems.add(problem);
     }
