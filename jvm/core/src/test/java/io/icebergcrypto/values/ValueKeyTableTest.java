@@ -506,21 +506,42 @@ class ValueKeyTableTest extends LakeFixture {
 
   /** NULL in the place of a value would be committed by whoever copies the rows. */
   @Test
-  void aLoginThatFailsIsNoAnswer() throws IOException {
+  void aLoginOrANetworkThatIsRefusedIsNoAnswer() throws IOException {
     keys().create("a", "k1");
     byte[] value = values().encrypt("a", VALUE, NONE);
+    try (EncryptedCatalog other = openWith(LoginFails.class)) {
+      ValueEncryption values = new ValueEncryption(new ValueKeyTable(other).load());
+      assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
+          .isInstanceOf(LoginFailedException.class);
+    }
+
+    try (EncryptedCatalog other = openWith(NotFromHere.class)) {
+      ValueEncryption values = new ValueEncryption(new ValueKeyTable(other).load());
+      assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
+          .isInstanceOf(AccessDeniedException.class)
+          .hasMessageContaining("not from this network");
+    }
+  }
+
+  private EncryptedCatalog openWith(Class<? extends FailingKms> kms) throws IOException {
     Map<String, String> properties =
         Map.of(
             "encryption.kms-impl",
-            LoginFails.class.getName(),
+            kms.getName(),
             "encryption.metadata-authentication",
             "off",
             ValueKeyProperties.TABLE,
             "db.keys");
-    try (EncryptedCatalog other = new TestLake(backend, folder, properties).open(Map.of())) {
-      ValueEncryption values = new ValueEncryption(new ValueKeyTable(other).load());
-      assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
-          .isInstanceOf(LoginFailedException.class);
+    return new TestLake(backend, folder, properties).open(Map.of());
+  }
+
+  /** A KMS that refuses this network. */
+  public static final class NotFromHere extends FailingKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected RuntimeException failure() {
+      return new AccessDeniedException("not from this network", "Allow it.").ofKeyIf(false);
     }
   }
 
