@@ -481,6 +481,38 @@ class ValueKeyTableTest extends LakeFixture {
     assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
   }
 
+  /** While one waits for the KMS, the other one is done: a second key would hash differently. */
+  @Test
+  void twoCallersDoNotMakeOneKey() throws IOException {
+    keys().create("other", "k1");
+    try (EncryptedCatalog slow = openSlow()) {
+      Slow.MEANWHILE.set(() -> keys().create("a", "k2"));
+      ValueKeyTable table = new ValueKeyTable(slow);
+      assertThatThrownBy(() -> table.create("a", "k1"))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContaining("Catalog lake already has a value key 'a'");
+    }
+
+    assertThat(keys().load().versions("a"))
+        .extracting(WrappedValueKey::masterKeyId)
+        .containsExactly("k2");
+  }
+
+  /** hash_value uses the first version, and encrypt_value the last. */
+  @Test
+  void aVersionIsNewerThanThoseThatWereAddedMeanwhile() throws IOException {
+    keys().create("a", "k1");
+    AtomicReference<String> meanwhile = new AtomicReference<>();
+    try (EncryptedCatalog slow = openSlow()) {
+      Slow.MEANWHILE.set(() -> meanwhile.set(keys().addVersion("a", null).version()));
+      String last = new ValueKeyTable(slow).addVersion("a", null).version();
+      assertThat(keys().load().versions("a"))
+          .extracting(WrappedValueKey::version)
+          .hasSize(3)
+          .endsWith(meanwhile.get(), last);
+    }
+  }
+
   private String version(int index) {
     return keys().entries().get(index).version();
   }
