@@ -25,8 +25,10 @@ PREFIX = "ICEBERG_CRYPTO_CATALOGS__"
 SECTIONS = ("catalogs", "spark", "packages")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET = re.compile(
-    r"(password|passwd|passphrase|secret|token|credential|credentials|authorization|(access|account|api)[.-]?key|pin)$"
-    r"|sas-token|connection-string",
+    r"(password|passwd|passphrase|secret|token|credential|credentials|authorization|cookie|pin"
+    r"|(access|account|api|secret|private|encryption|decryption|sse)[.-]?key)"
+    r"(\.[^.]+\.(blob|dfs)\.[\w.-]+)?$"  # of one account of Azure, in Hadoop's settings
+    r"|sas-token|connection-string|fs\.azure\.sas\.(?!token\.provider)",
     re.IGNORECASE,
 )
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # commands that manage keys run without Spark
 
 _STARTING = "starting Spark; the first start downloads Iceberg's jar, which may take minutes"
 _LONG_SECONDS = 10
+_CATALOG = "spark.sql.catalog."
 
 CATALOG_CONF: dict[str, Any] = {
     "metavar": "KEY=VALUE",
@@ -142,10 +143,11 @@ def session(
     os.close(number)
     context.meta[_shared.LOG] = Path(log)
     with _copied(Path(log)) if given.verbose else nullcontext():
-        spark = _start(builder, Path(log))
+        spark = _start(builder, Path(log), _of_spark(secrets))
         try:
             for key, value in secrets.items():
-                spark.conf.set(key, value)
+                if key.startswith(_CATALOG):
+                    spark.conf.set(key, value)
             with typed_errors():
                 yield spark
         except (IcebergCryptoError, click.ClickException):
@@ -260,22 +262,37 @@ def _set_up(builder: Any, name: str, properties: dict[str, str], kms: Kms | None
 
 
 def taken_secrets(options: dict[str, Any]) -> dict[str, str]:
-    """Take catalogs' secrets out of a builder: it would put them on the JVM's command line, for all to see."""
+    """Take secrets out of a builder: it would put them on the JVM's command line, for all to see."""
     from pyspark_iceberg_crypto.cli import _profile
 
-    found = [k for k in options if k.startswith("spark.sql.catalog.") and _profile.is_secret(k)]
-    return {key: str(options.pop(key)) for key in found}
+    return {key: str(options.pop(key)) for key in list(options) if _profile.is_secret(key)}
+
+
+def _of_spark(secrets: dict[str, str]) -> dict[str, str]:
+    """Return those that Spark needs from its start, such as of Hadoop's file systems."""
+    return {key: value for key, value in secrets.items() if not key.startswith(_CATALOG)}
+
+
+def _start_java(builder: SparkSession.Builder, secrets: dict[str, str]) -> None:
+    """Start the JVM without secrets, and give them to the builder, which then sets them in the JVM."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized(conf=SparkConf().setAll([*builder._options.items()]))
+    for key, value in secrets.items():
+        builder.config(key, value)
 
 
 class SparkNotStartedError(IcebergCryptoError):
     """Spark did not start; what it said last is on standard error."""
 
 
-def _start(builder: SparkSession.Builder, log: Path) -> SparkSession:
+def _start(builder: SparkSession.Builder, log: Path, secrets: dict[str, str]) -> SparkSession:
     from pyspark_iceberg_crypto.jvm import _quiet
 
     try:
         with _told_that_it_starts(), _quiet.output_to(log):
+            if secrets:
+                _start_java(builder, secrets)
             return builder.getOrCreate()
     except Exception as error:
         said: list[Any] = log.read_text(errors="replace").splitlines()[-30:]

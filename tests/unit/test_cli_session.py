@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from doubles.in_process import verify_json
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, cli, settings
@@ -146,8 +147,9 @@ def test_a_second_catalog_is_the_profiles_alone(profile: Path) -> None:
 
 
 def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
-    found = options(Given(conf=("spark.sql.catalog.lake.jdbc.password=p", "spark.a.token=kept")))
+    found = options(Given(conf=("spark.sql.catalog.lake.jdbc.password=p", "spark.a.token=s3cret")))
     secrets = _session.taken_secrets(found)
+    assert secrets.pop("spark.a.token") == "s3cret"
     assert {key.removeprefix("spark.sql.catalog.") for key in secrets} >= {
         "lake.token",
         "lake.jdbc.password",
@@ -164,9 +166,17 @@ def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
         "credential",
         "s3.secret-access-key",
         "s3.access-key",
+        "s3.sse.key",
+        "gcs.encryption-key",
+        "gcs.decryption-key",
         "jdbc.password",
         "adls.sas-token.acme",
         "header.Authorization",
+        "header.Cookie",
+        "hadoop.fs.s3a.secret.key",
+        "hadoop.fs.azure.account.key.acme.dfs.core.windows.net",
+        "hadoop.fs.azure.account.oauth2.client.secret.acme.dfs.core.windows.net",
+        "hadoop.fs.azure.sas.box.acme.blob.core.windows.net",
     ],
 )
 def test_what_is_a_secret(name: str, home: Path) -> None:
@@ -258,6 +268,10 @@ def test_a_profile_that_others_may_write_is_refused(
         "uri",
         "oauth2-server-uri",
         "encryption.key-id",
+        "s3.access-key-id",
+        "spark.hadoop.parquet.encryption.footer.key",
+        "hadoop.fs.azure.account.keyprovider.acme.dfs.core.windows.net",
+        "hadoop.fs.azure.sas.token.provider.type",
     ],
 )
 def test_what_is_no_secret(name: str) -> None:
@@ -377,6 +391,24 @@ def test_a_command_with_a_profile_and_a_kms(
     assert "encryption.kms.vault.address" not in of_lake(given)
     assert started.set_later["spark.sql.catalog.lake.token"] == "s3cret"
     assert "lake.token" not in str(given)
+
+
+def test_secrets_among_sparks_settings_are_set_in_java(
+    run: Callable[..., tuple[Result, Started]], profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark starts the JVM with what it then has on its command line."""
+    line: dict[str, str] = {}
+    monkeypatch.setattr(
+        SparkContext, "_ensure_initialized", lambda conf: line.update(conf.getAll())
+    )
+    key = "spark.hadoop.fs.s3a.secret.key"
+    profile.write_text(FILE.replace("spark:\n", f"spark:\n  {key}: ${{REST_TOKEN}}\n"))
+    result, started = run("lake.db.t")
+    assert result.exit_code == 0, result.output
+    assert (line["spark.driver.memory"], "s3cret" in str(line)) == ("2g", False)
+    given: Any = started.set_later.pop("options")
+    assert (given[key], key in started.set_later) == ("s3cret", False)
+    assert started.set_later["spark.sql.catalog.lake.token"] == "s3cret"
 
 
 def test_the_log_goes_where_all_is_well(

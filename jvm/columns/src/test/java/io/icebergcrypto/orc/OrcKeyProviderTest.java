@@ -284,6 +284,7 @@ class OrcKeyProviderTest {
         new KmsUnavailableException("The KMS is away", "Try again.", null),
         new KeyDisabledException("Key 'k1' is disabled", "Enable it."),
         new LoginFailedException("The token has expired", "Get another one."),
+        new AccessDeniedException("Not from this network", "Allow it.").ofKeyIf(false),
         new AccessDeniedException(
             "File token may not be read",
             "chown it",

@@ -88,7 +88,11 @@ public final class ValueEncryption implements Serializable {
   public synchronized byte[] decrypt(String name, byte[] value, byte[] context) {
     Named key = named(name);
     if (!isCiphertext(value)) {
-      throw wrong(name, "A value is not one that encrypt_value encrypted, such as plaintext", null);
+      throw wrong(
+          name,
+          "A value is not one that encrypt_value encrypted, such as plaintext",
+          "Check",
+          null);
     }
 
     int id = ByteBuffer.wrap(value, 1, Integer.BYTES).getInt();
@@ -102,7 +106,7 @@ public final class ValueEncryption implements Serializable {
                   .orElseThrow(() -> unknown(name, version)))
           .decrypt(id, value, context);
     } catch (GeneralSecurityException e) {
-      throw wrong(name, "A value was changed, or is used with another context", e);
+      throw wrong(name, "A value was changed, or is used with another context", "Check", e);
     }
   }
 
@@ -117,7 +121,12 @@ public final class ValueEncryption implements Serializable {
 
   private IcebergCryptoException unknown(String name, int version) {
     return keys.dropped(name).stream().noneMatch(key -> key.id() == version)
-        ? wrong(name, "A value was encrypted with another value key", null)
+        ? wrong(
+            name,
+            "A value was encrypted with a version that was added after this query was analyzed, or"
+                + " with another value key",
+            "Run the query again. If it fails again, check",
+            null)
         : new KeyNotFoundException(
             String.format(
                 "A value was encrypted with version %s of value key '%s' of catalog %s, which was"
@@ -199,12 +208,14 @@ public final class ValueEncryption implements Serializable {
     return cipher;
   }
 
-  private TamperedException wrong(String name, String problem, GeneralSecurityException cause) {
+  private TamperedException wrong(
+      String name, String problem, String check, GeneralSecurityException cause) {
     return new TamperedException(
         String.format(
             "%s: it does not decrypt with value key '%s' of catalog %s",
             problem, name, keys.catalog()),
-        "Check that the key's name and the context are those of encrypt_value. try_decrypt_value"
+        check
+            + " that the key's name and the context are those of encrypt_value. try_decrypt_value"
             + " returns NULL for such values.",
         cause);
   }

@@ -23,6 +23,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.apache.iceberg.HasTableOperations;
@@ -128,7 +130,11 @@ public final class ValueKeyTable {
 
     catalog.context().checkMasterKey(table, masterKeyId);
     Table keeper = loadOrCreate(masterKeyId);
-    ValueKeys keys = of(keeper);
+    checkIsNew(name, of(keeper)); // before the KMS is asked
+    return add(keeper, name, masterKeyId, keys -> checkIsNew(name, keys));
+  }
+
+  private void checkIsNew(String name, ValueKeys keys) {
     if (keys.versions().stream().anyMatch(key -> key.name().equals(name))) {
       throw new InvalidConfigurationException(
           String.format("Catalog %s already has a value key '%s'", catalogName, name),
@@ -137,8 +143,6 @@ public final class ValueKeyTable {
                   + " new_version => true), which adds a version.",
               catalogName, name));
     }
-
-    return add(keeper, keys, name, masterKeyId);
   }
 
   /**
@@ -203,11 +207,10 @@ public final class ValueKeyTable {
    */
   public ValueKeyEntry addVersion(String name, String masterKeyId) {
     Table keeper = required(name);
-    ValueKeys keys = of(keeper);
-    List<WrappedValueKey> versions = keys.versions(name);
+    List<WrappedValueKey> versions = of(keeper).versions(name);
     String by = masterKeyId != null ? masterKeyId : versions.get(versions.size() - 1).masterKeyId();
     catalog.context().checkMasterKey(table, by);
-    return add(keeper, keys, name, by);
+    return add(keeper, name, by, keys -> keys.versions(name));
   }
 
   /**
@@ -327,22 +330,37 @@ public final class ValueKeyTable {
     }
   }
 
-  private ValueKeyEntry add(Table keeper, ValueKeys keys, String name, String masterKeyId) {
+  /**
+   * Adds a version. The KMS may take its time, and another client may be faster.
+   *
+   * @param check throws if the keys that there are then do not take it
+   */
+  private ValueKeyEntry add(
+      Table keeper, String name, String masterKeyId, Consumer<ValueKeys> check) {
     SecureRandom random = new SecureRandom();
     byte[] key = new byte[WrappedValueKey.LENGTH];
     random.nextBytes(key);
     int id;
     do {
       id = random.nextInt() & ~ValueCipher.DETERMINISTIC;
-    } while (id == 0 || keys.isTaken(id));
+    } while (id == 0 || of(keeper).isTaken(id));
 
-    long newest = keys.versions().stream().mapToLong(WrappedValueKey::createdAtMs).max().orElse(0);
-    long now = Math.max(System.currentTimeMillis(), newest + 1);
+    int version = id;
     String checkValue = Kek.checkValue(ByteBuffer.wrap(key), name);
     ByteBuffer wrapped = wrapped(keeper, masterKeyId, key);
-    WrappedValueKey made = WrappedValueKey.of(name, id, masterKeyId, wrapped, now, checkValue);
-    commit(keeper, () -> Map.of(made.property(), made.toJson()));
-    return ValueKeyEntry.of(made);
+    AtomicReference<WrappedValueKey> made = new AtomicReference<>();
+    commit(
+        keeper,
+        () -> {
+          ValueKeys keys = of(keeper);
+          check.accept(keys);
+          long newest =
+              keys.versions().stream().mapToLong(WrappedValueKey::createdAtMs).max().orElse(0);
+          long now = Math.max(System.currentTimeMillis(), newest + 1);
+          made.set(WrappedValueKey.of(name, version, masterKeyId, wrapped, now, checkValue));
+          return Map.of(made.get().property(), made.get().toJson());
+        });
+    return ValueKeyEntry.of(made.get());
   }
 
   /** Wraps a key, whose bytes are overwritten then. */

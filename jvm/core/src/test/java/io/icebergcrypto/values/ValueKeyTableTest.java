@@ -481,6 +481,38 @@ class ValueKeyTableTest extends LakeFixture {
     assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
   }
 
+  /** While one waits for the KMS, the other one is done: a second key would hash differently. */
+  @Test
+  void twoCallersDoNotMakeOneKey() throws IOException {
+    keys().create("other", "k1");
+    try (EncryptedCatalog slow = openSlow()) {
+      Slow.MEANWHILE.set(() -> keys().create("a", "k2"));
+      ValueKeyTable table = new ValueKeyTable(slow);
+      assertThatThrownBy(() -> table.create("a", "k1"))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContaining("Catalog lake already has a value key 'a'");
+    }
+
+    assertThat(keys().load().versions("a"))
+        .extracting(WrappedValueKey::masterKeyId)
+        .containsExactly("k2");
+  }
+
+  /** hash_value uses the first version, and encrypt_value the last. */
+  @Test
+  void aVersionIsNewerThanThoseThatWereAddedMeanwhile() throws IOException {
+    keys().create("a", "k1");
+    AtomicReference<String> meanwhile = new AtomicReference<>();
+    try (EncryptedCatalog slow = openSlow()) {
+      Slow.MEANWHILE.set(() -> meanwhile.set(keys().addVersion("a", null).version()));
+      String last = new ValueKeyTable(slow).addVersion("a", null).version();
+      assertThat(keys().load().versions("a"))
+          .extracting(WrappedValueKey::version)
+          .hasSize(3)
+          .endsWith(meanwhile.get(), last);
+    }
+  }
+
   private String version(int index) {
     return keys().entries().get(index).version();
   }
@@ -506,21 +538,42 @@ class ValueKeyTableTest extends LakeFixture {
 
   /** NULL in the place of a value would be committed by whoever copies the rows. */
   @Test
-  void aLoginThatFailsIsNoAnswer() throws IOException {
+  void aLoginOrANetworkThatIsRefusedIsNoAnswer() throws IOException {
     keys().create("a", "k1");
     byte[] value = values().encrypt("a", VALUE, NONE);
+    try (EncryptedCatalog other = openWith(LoginFails.class)) {
+      ValueEncryption values = new ValueEncryption(new ValueKeyTable(other).load());
+      assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
+          .isInstanceOf(LoginFailedException.class);
+    }
+
+    try (EncryptedCatalog other = openWith(NotFromHere.class)) {
+      ValueEncryption values = new ValueEncryption(new ValueKeyTable(other).load());
+      assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
+          .isInstanceOf(AccessDeniedException.class)
+          .hasMessageContaining("not from this network");
+    }
+  }
+
+  private EncryptedCatalog openWith(Class<? extends FailingKms> kms) throws IOException {
     Map<String, String> properties =
         Map.of(
             "encryption.kms-impl",
-            LoginFails.class.getName(),
+            kms.getName(),
             "encryption.metadata-authentication",
             "off",
             ValueKeyProperties.TABLE,
             "db.keys");
-    try (EncryptedCatalog other = new TestLake(backend, folder, properties).open(Map.of())) {
-      ValueEncryption values = new ValueEncryption(new ValueKeyTable(other).load());
-      assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
-          .isInstanceOf(LoginFailedException.class);
+    return new TestLake(backend, folder, properties).open(Map.of());
+  }
+
+  /** A KMS that refuses this network. */
+  public static final class NotFromHere extends FailingKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected RuntimeException failure() {
+      return new AccessDeniedException("not from this network", "Allow it.").ofKeyIf(false);
     }
   }
 

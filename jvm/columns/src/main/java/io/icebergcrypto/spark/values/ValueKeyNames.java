@@ -40,18 +40,22 @@ public final class ValueKeyNames implements SparkSessionExtensionsProvider {
     @Override
     public BoxedUnit apply(LogicalPlan plan) {
       if (plan.containsPattern(TreePattern.INVOKE())) {
-        check(plan);
-        ScalaLists.toJava(plan.subqueriesAll()).forEach(Check::check);
+        List<LogicalPlan> subqueries = ScalaLists.toJava(plan.subqueriesAll());
+        // A node knows of its own children only: the static side of a join is in the stream, too.
+        boolean isStreaming =
+            plan.isStreaming() || subqueries.stream().anyMatch(LogicalPlan::isStreaming);
+        check(plan, isStreaming);
+        subqueries.forEach(subquery -> check(subquery, isStreaming));
       }
 
       return BoxedUnit.UNIT;
     }
 
-    private static void check(LogicalPlan plan) {
+    private static void check(LogicalPlan plan, boolean isStreaming) {
       plan.foreach(
           node -> {
             ScalaLists.toJava(node.expressions())
-                .forEach(expression -> checkAll(expression, node.isStreaming()));
+                .forEach(expression -> checkAll(expression, isStreaming));
             return BoxedUnit.UNIT;
           });
     }

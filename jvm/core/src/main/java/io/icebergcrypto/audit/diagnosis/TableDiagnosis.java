@@ -24,6 +24,7 @@ import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
 import io.icebergcrypto.kms.BoundKmsClient;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.metadata.KeyedFile;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -343,7 +344,7 @@ public final class TableDiagnosis {
         || e instanceof KeyDisabledException
         || e instanceof BadWrappedKeyException
         || e instanceof InvalidConfigurationException
-        || e.getClass() == AccessDeniedException.class) { // a login that failed is not the key's
+        || e instanceof AccessDeniedException && Causes.isOfKey(e)) { // and no login that failed
       return Kind.KEY_UNUSABLE;
     }
 

@@ -58,6 +58,12 @@ record AwsErrors(AwsConfig config) {
   private static final Set<String> TRANSIENT =
       Set.of("KMSInternal", "DependencyTimeout", "KeyUnavailable", "LimitExceeded", "Throttling");
 
+  /** What AWS says of a user who lacks a permission on a key. */
+  private static final String NOT_AUTHORIZED = "is not authorized to perform: kms:";
+
+  /** The same where it is the policy of this network's endpoint that denies it. */
+  private static final String OF_NETWORK = "VPC endpoint policy";
+
   /** The SDK's message when a pod's or container's agent is configured and gave nothing. */
   private static final String NO_AGENT = "Failed to load credentials from metadata service";
 
@@ -189,19 +195,27 @@ record AwsErrors(AwsConfig config) {
           new KeyDisabledException(
               said, "Enable the key: aws kms enable-key --key-id " + keyId, answer);
       case "KMSInvalidState" ->
-          new KeyDisabledException(
-              said,
-              "Look at the key's state: aws kms describe-key. A key that is pending deletion comes"
-                  + " back with aws kms cancel-key-deletion and enable-key, until its date.",
-              answer);
+          said.contains("pending ") // deletion, or the import of its bytes
+              ? new KeyDisabledException(
+                  said,
+                  "Look at the key's state: aws kms describe-key. A key that is pending deletion"
+                      + " comes back with aws kms cancel-key-deletion and enable-key, until its"
+                      + " date.",
+                  answer)
+              : new IcebergCryptoException( // what every failure of a custom key store is, too
+                  said,
+                  "Look at the key's state: aws kms describe-key. If it is in a custom key store,"
+                      + " look whether that is connected: aws kms describe-custom-key-stores.",
+                  answer);
       case "AccessDenied" ->
           new AccessDeniedException(
-              said,
-              String.format(
-                  "Allow this login kms:%s on the key, in an IAM policy and in the key's own"
-                      + " policy; AwsKms(...).driver_policy([...]) prints what it needs.",
-                  what.equals("wrap") ? "Encrypt" : "Decrypt"),
-              answer);
+                  said,
+                  String.format(
+                      "Allow this login kms:%s on the key, in an IAM policy and in the key's own"
+                          + " policy; AwsKms(...).driver_policy([...]) prints what it needs.",
+                      what.equals("wrap") ? "Encrypt" : "Decrypt"),
+                  answer)
+              .ofKeyIf(said.contains(NOT_AUTHORIZED) && !said.contains(OF_NETWORK));
       case "IncorrectKey" ->
           new BadWrappedKeyException(
               said,

@@ -12,6 +12,7 @@ import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.config.MasterKeys;
 import io.icebergcrypto.kms.http.JsonHttp;
+import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
@@ -31,6 +32,10 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
 
   private static final Pattern UNFIT =
       Pattern.compile("(?i)incompatible|algorithm|\\balg\\b|key type|\\bkty\\b");
+
+  /** The codes of a permission on the key that this login lacks. */
+  private static final Set<String> OF_KEY =
+      Set.of("ForbiddenByPolicy", "ForbiddenByRbac", "AccessDenied");
 
   /** The same, with one more secret. */
   AzureErrors hiding(String secret) {
@@ -117,17 +122,20 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
                   + " key set-attributes --ops wrapKey unwrapKey`, or use another key.");
       case "ForbiddenByFirewall", "ForbiddenByConnection", "ForbiddenByNsp" ->
           new AccessDeniedException(
-              problem("may not be used from this network for key", said),
-              "Allow this host's network in the vault's firewall, or connect by its private"
-                  + " endpoint.");
+                  problem("may not be used from this network for key", said),
+                  "Allow this host's network in the vault's firewall, or connect by its private"
+                      + " endpoint.")
+              .ofKeyIf(false);
       default ->
           new AccessDeniedException(
-              problem("may not be used by this login for key", said),
-              String.format(
-                  "Grant this login `%s` on the key: the role 'Key Vault Crypto Service Encryption"
-                      + " User' (Managed HSM: 'Managed HSM Crypto Service Encryption User') has"
-                      + " what is needed; AzureKeyVault(...).driver_policy(...) prints how.",
-                  operation.equals("versions") ? "list" : operation));
+                  problem("may not be used by this login for key", said),
+                  String.format(
+                      "Grant this login `%s` on the key: the role 'Key Vault Crypto Service"
+                          + " Encryption User' (Managed HSM: 'Managed HSM Crypto Service Encryption"
+                          + " User') has what is needed; AzureKeyVault(...).driver_policy(...)"
+                          + " prints how.",
+                      operation.equals("versions") ? "list" : operation))
+              .ofKeyIf(OF_KEY.contains(inner));
     };
   }
 

@@ -133,14 +133,15 @@ final class AzureVersionSearch {
       }
 
       throw new AccessDeniedException(
-          String.format(
-              "%s: the current version of key '%s' does not unwrap this key, and this login may not"
-                  + " list the older versions: %s",
-              config, key.given(), e.problem()),
-          "Grant `list` on the key ('Key Vault Crypto Service Encryption User' has it), so that"
-              + " what was written before a rotation can be read. If the key was never rotated, the"
-              + " wrapped key was changed or another key wrapped it.",
-          e);
+              String.format(
+                  "%s: the current version of key '%s' does not unwrap this key, and this login may"
+                      + " not list the older versions: %s",
+                  config, key.given(), e.problem()),
+              "Grant `list` on the key ('Key Vault Crypto Service Encryption User' has it), so that"
+                  + " what was written before a rotation can be read. If the key was never rotated,"
+                  + " the wrapped key was changed or another key wrapped it.",
+              e)
+          .ofKeyIf(false); // it may be used
     }
   }
 

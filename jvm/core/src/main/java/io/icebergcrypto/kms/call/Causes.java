@@ -1,5 +1,6 @@
 package io.icebergcrypto.kms.call;
 
+import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.LoginFailedException;
 import java.nio.file.FileSystemException;
@@ -48,13 +49,17 @@ public final class Causes {
   }
 
   /**
-   * Whether an error says that a key may not be used, and not that a login failed or that a file of
-   * the KMS's settings cannot be read: these pass, and are no answer about the key.
+   * Whether an error says that a key may not be used, and not that a login failed, that the KMS
+   * refuses more than this key, or that a file of the KMS's settings cannot be read: these pass,
+   * and are no answer about the key.
    */
   public static boolean isOfKey(IcebergCryptoException error) {
     return !any(
         error,
-        cause -> cause instanceof LoginFailedException || cause instanceof FileSystemException);
+        cause ->
+            cause instanceof LoginFailedException
+                || cause instanceof FileSystemException
+                || cause instanceof AccessDeniedException denied && !denied.isOfKey());
   }
 
   /**

@@ -8,6 +8,8 @@ import java.util.ServiceLoader;
 
 /** What engines add to this project, found by Java's service loader. */
 public final class Services {
+  private static final String OURS = "io/icebergcrypto/";
+
   private Services() {}
 
   /**
@@ -16,8 +18,12 @@ public final class Services {
    * @throws ServiceConfigurationError when one does not start for another reason
    */
   public static <T> List<T> of(Class<T> service) {
+    return of(service, Services.class.getClassLoader());
+  }
+
+  static <T> List<T> of(Class<T> service, ClassLoader loader) {
     List<T> found = new ArrayList<>();
-    Iterator<T> all = ServiceLoader.load(service, Services.class.getClassLoader()).iterator();
+    Iterator<T> all = ServiceLoader.load(service, loader).iterator();
     while (true) {
       try {
         if (!all.hasNext()) {
@@ -26,10 +32,18 @@ public final class Services {
 
         found.add(all.next());
       } catch (ServiceConfigurationError e) {
-        if (!(e.getCause() instanceof LinkageError)) {
+        if (!isWithoutEngine(e, loader)) {
           throw e;
         }
       }
     }
+  }
+
+  /** Whether a class of the engine is missing. One that fails to start is there, for example. */
+  private static boolean isWithoutEngine(ServiceConfigurationError error, ClassLoader loader) {
+    return error.getCause() instanceof NoClassDefFoundError missing
+        && missing.getCause() instanceof ClassNotFoundException
+        && !missing.getMessage().startsWith(OURS)
+        && loader.getResource(missing.getMessage() + ".class") == null;
   }
 }

@@ -68,8 +68,9 @@ record GcpErrors(GcpConfig config, String keyId) {
                   + MasterKeys.IF_IN_USE);
       case "PERMISSION_DENIED" ->
           new AccessDeniedException(
-              problem("does not let this login use key", message),
-              toBeAllowed(reason(error), verb));
+                  problem("does not let this login use key", message),
+                  toBeAllowed(reason(error), verb))
+              .ofKeyIf(isOfKey(reason(error), message));
       case "UNAUTHENTICATED" ->
           new LoginFailedException(
               problem("refuses the login for key", message),
@@ -102,10 +103,17 @@ record GcpErrors(GcpConfig config, String keyId) {
     }
 
     if (!isArgument) {
-      return new KeyDisabledException(
-          problem("cannot use key", message),
-          "Enable or restore the key version that it names: `gcloud kms keys versions enable` or"
-              + " `restore`. A destroyed one is gone, with all that it wrapped.");
+      boolean isDisabled =
+          message.contains("is not enabled") || message.contains("has no primary version");
+      return isDisabled
+          ? new KeyDisabledException(
+              problem("cannot use key", message),
+              "Enable or restore the key version that it names: `gcloud kms keys versions enable`"
+                  + " or `restore`. A destroyed one is gone, with all that it wrapped.")
+          : new IcebergCryptoException(
+              problem("cannot use key", message),
+              "Do what the message says. If it is an external key (Cloud EKM), check its key"
+                  + " manager and the connection to it.");
     }
 
     if (verb.equals("decrypt")) {
@@ -123,6 +131,12 @@ record GcpErrors(GcpConfig config, String keyId) {
         problem("cannot wrap with key", message),
         "Check the key's name and its location, and that encryption.kms.gcp.endpoint serves that"
             + " location.");
+  }
+
+  /** Whether a permission on the key is missing, and not what all requests of this login need. */
+  private static boolean isOfKey(String reason, String message) {
+    return reason.equals("IAM_PERMISSION_DENIED")
+        || reason.isEmpty() && message.startsWith("Permission 'cloudkms.cryptoKey");
   }
 
   private static String toBeAllowed(String reason, String verb) {

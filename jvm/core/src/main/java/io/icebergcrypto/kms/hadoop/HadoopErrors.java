@@ -19,6 +19,13 @@ record HadoopErrors(HadoopConfig config) {
   private static final Pattern NO_KEY =
       Pattern.compile("No KeyVersion exists|'\\S+' not found|does not exist");
 
+  /**
+   * What Hadoop and Ranger say of a user who may not do something with a key; not of one who may
+   * not impersonate another, or not from this host.
+   */
+  private static final Pattern OF_KEY =
+      Pattern.compile("not allowed to do '|is not authorized to perform \\[");
+
   /** The error for an answer without a result. */
   IcebergCryptoException of(JsonHttp.Answer answer, String operation, String keyId) {
     JsonObject remote = JsonHttp.object(answer.body(), "RemoteException");
@@ -39,12 +46,14 @@ record HadoopErrors(HadoopConfig config) {
 
     if ((http == 403 || http == 500) && said.contains("AuthorizationException")) {
       return new AccessDeniedException(
-          String.format(
-              "%s: %s may not %s with key '%s' %s", config, config.login(), operation, keyId, told),
-          String.format(
-              "Allow it in kms-acls.xml: key.acl.%s.%s and hadoop.kms.acl.%s; with Ranger KMS, by a"
-                  + " policy for the key.",
-              keyId, operation, operation));
+              String.format(
+                  "%s: %s may not %s with key '%s' %s",
+                  config, config.login(), operation, keyId, told),
+              String.format(
+                  "Allow it in kms-acls.xml: key.acl.%s.%s and hadoop.kms.acl.%s; with Ranger KMS,"
+                      + " by a policy for the key.",
+                  keyId, operation, operation))
+          .ofKeyIf(OF_KEY.matcher(said).find());
     }
 
     if (http == 403) {

@@ -42,6 +42,10 @@ record HadoopLogin(String query, Map<String, String> headers) {
     try {
       UserGroupInformation user = UserGroupInformation.getCurrentUser();
       Token<?> token = token(user, config, server);
+      if (token == null && user.getRealUser() != null) {
+        throw withoutToken(config, keyId, user);
+      }
+
       if (token == null && !user.hasKerberosCredentials()) {
         user = UserGroupInformation.getLoginUser();
         token = token(user, config, server);
@@ -59,6 +63,8 @@ record HadoopLogin(String query, Map<String, String> headers) {
       user.checkTGTAndReloginFromKeytab();
       PrivilegedExceptionAction<String> asked = () -> negotiation(server.getHost());
       return new HadoopLogin("", Map.of("Authorization", "Negotiate " + user.doAs(asked)));
+    } catch (IcebergCryptoException e) {
+      throw e;
     } catch (IOException | RuntimeException e) {
       throw failed(config, keyId, e);
     } catch (InterruptedException e) {
@@ -99,6 +105,20 @@ record HadoopLogin(String query, Map<String, String> headers) {
     } finally {
       context.dispose();
     }
+  }
+
+  /** The login of the process is another user's, who may use other keys. */
+  private static LoginFailedException withoutToken(
+      HadoopConfig config, String keyId, UserGroupInformation user) {
+    return new LoginFailedException(
+        String.format(
+            "%s: there is no login for key '%s': proxy user %s has no delegation token of this KMS",
+            config, keyId, user.getShortUserName()),
+        "Have who starts this process for the user get a token of the KMS, or run it with a login"
+            + " of the user's own instead of --proxy-user. For a KMS with simple authentication,"
+            + " set "
+            + HadoopConfig.USER
+            + ".");
   }
 
   private static IcebergCryptoException failed(HadoopConfig config, String keyId, Exception e) {

@@ -148,7 +148,8 @@ record VaultErrors(VaultConfig config) {
     return lives
         ? new AccessDeniedException(problem + ": its policies do not allow it", policy)
         : new AccessDeniedException(
-            problem + ", or its login is refused because it expired " + VaultHttp.told(answer),
-            "Check that the token is still valid (vault token lookup). " + policy);
+                problem + ", or its login is refused because it expired " + VaultHttp.told(answer),
+                "Check that the token is still valid (vault token lookup). " + policy)
+            .ofKeyIf(false);
   }
 }

@@ -1,0 +1,59 @@
+package io.icebergcrypto.kms.aws;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KeyDisabledException;
+import io.icebergcrypto.kms.call.Causes;
+import java.util.Map;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import software.amazon.awssdk.awscore.exception.AwsErrorDetails;
+import software.amazon.awssdk.awscore.exception.AwsServiceException;
+
+class AwsErrorsTest {
+  private static final AwsErrors ERRORS =
+      new AwsErrors(AwsConfig.of(Map.of(AwsConfig.REGION, "eu-central-1")));
+
+  @ParameterizedTest
+  @CsvSource({
+    "User: u is not authorized to perform: kms:Decrypt on resource: k, true",
+    "User: u is not authorized to perform: kms:Decrypt on resource: k with an explicit deny in an"
+        + " identity-based policy, true",
+    "User: u is not authorized to perform: kms:Decrypt on resource: k because no VPC endpoint"
+        + " policy allows the kms:Decrypt action, false",
+    "User: u is not authorized to perform: kms:Decrypt on resource: k with an explicit deny in a"
+        + " VPC endpoint policy, false",
+    "no, false",
+    "'', false",
+  })
+  void onlyAMissingPermissionIsOfTheKey(String message, boolean ofKey) {
+    IcebergCryptoException error = error("AccessDeniedException", message);
+    assertThat(error).isExactlyInstanceOf(AccessDeniedException.class);
+    assertThat(Causes.isOfKey(error)).isEqualTo(ofKey);
+  }
+
+  /** AWS KMS says the same when a custom key store is disconnected or does not answer. */
+  @ParameterizedTest
+  @CsvSource({
+    "arn:aws:kms:eu-central-1:1:key/k is pending deletion., true",
+    "arn:aws:kms:eu-central-1:1:key/k is pending import., true",
+    "AWS KMS cannot communicate with the external key store proxy., false",
+    "arn:aws:kms:eu-central-1:1:key/k is unavailable., false",
+  })
+  void onlyItsStateDisablesAKey(String message, boolean disabled) {
+    assertThat(error("KMSInvalidStateException", message))
+        .isExactlyInstanceOf(disabled ? KeyDisabledException.class : IcebergCryptoException.class)
+        .hasMessageContainingAll("could not unwrap with key 'k'", message, "describe-key");
+  }
+
+  private static IcebergCryptoException error(String code, String message) {
+    AwsErrorDetails details =
+        AwsErrorDetails.builder().serviceName("Kms").errorCode(code).errorMessage(message).build();
+    return ERRORS.typed(
+        AwsServiceException.builder().awsErrorDetails(details).statusCode(400).build(),
+        "unwrap",
+        "k");
+  }
+}
