@@ -26,8 +26,8 @@ SECTIONS = ("catalogs", "spark", "packages")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET = re.compile(
     r"(password|passwd|passphrase|secret|token|credential|credentials|authorization|cookie|pin"
-    r"|(access|account|api|secret|private|encryption|decryption|sse)[.-]?key)"
-    r"(\.[^.]+\.(blob|dfs)\.[\w.-]+)?$"  # of one account of Azure, in Hadoop's settings
+    r"|(access|account|api|secret|private|provided|encryption|decryption|sse)[._-]?key)"
+    r"((\.[^.]+){1,3}\.(blob|dfs)\.[\w.-]+)?$"  # of one account of Azure, in Hadoop's settings
     r"|sas-token|connection-string|fs\.azure\.sas\.(?!token\.provider)",
     re.IGNORECASE,
 )

@@ -177,6 +177,9 @@ def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
         "hadoop.fs.azure.account.key.acme.dfs.core.windows.net",
         "hadoop.fs.azure.account.oauth2.client.secret.acme.dfs.core.windows.net",
         "hadoop.fs.azure.sas.box.acme.blob.core.windows.net",
+        "hadoop.fs.azure.account.key.acme.z12.blob.storage.azure.net",
+        "hadoop.fs.azure.encryption.encoded.client-provided-key.acme.dfs.core.windows.net",
+        "executorEnv.AWS_SECRET_ACCESS_KEY",
     ],
 )
 def test_what_is_a_secret(name: str, home: Path) -> None:

@@ -171,6 +171,10 @@ public final class OrcProtection {
               variant.getKeyDescription().getKeyName())
           : null;
     } catch (AccessDeniedException | KeyNotFoundException e) {
+      if (!Causes.isOfKey(e)) {
+        throw e;
+      }
+
       return e.problem();
     }
   }

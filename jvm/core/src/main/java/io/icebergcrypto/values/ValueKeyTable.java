@@ -353,6 +353,10 @@ public final class ValueKeyTable {
         keeper,
         () -> {
           ValueKeys keys = of(keeper);
+          if (made.get() != null && keys.isTaken(version)) {
+            return Map.of(); // an answer was lost
+          }
+
           check.accept(keys);
           long newest =
               keys.versions().stream().mapToLong(WrappedValueKey::createdAtMs).max().orElse(0);

@@ -59,7 +59,8 @@ record AwsErrors(AwsConfig config) {
       Set.of("KMSInternal", "DependencyTimeout", "KeyUnavailable", "LimitExceeded", "Throttling");
 
   /** What AWS says of a user who lacks a permission on a key. */
-  private static final String NOT_AUTHORIZED = "is not authorized to perform: kms:";
+  private static final Pattern NOT_AUTHORIZED =
+      Pattern.compile("is not authorized to perform: kms:|you are not allowed to access");
 
   /** The same where it is the policy of this network's endpoint that denies it. */
   private static final String OF_NETWORK = "VPC endpoint policy";
@@ -215,7 +216,7 @@ record AwsErrors(AwsConfig config) {
                           + " policy; AwsKms(...).driver_policy([...]) prints what it needs.",
                       what.equals("wrap") ? "Encrypt" : "Decrypt"),
                   answer)
-              .ofKeyIf(said.contains(NOT_AUTHORIZED) && !said.contains(OF_NETWORK));
+              .ofKeyIf(NOT_AUTHORIZED.matcher(said).find() && !said.contains(OF_NETWORK));
       case "IncorrectKey" ->
           new BadWrappedKeyException(
               said,

@@ -76,7 +76,7 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
 
     return switch (http) {
       case 400 -> badRequest(code, said);
-      case 403 -> forbidden(inner, said);
+      case 403 -> forbidden(inner.isEmpty() ? code : inner, said); // Managed HSM has no inner one
       case 404, 409 ->
           new KeyNotFoundException(
               problem("has no key", said),
@@ -107,9 +107,8 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
             "Check the key and encryption.kms.azure.algorithm.");
   }
 
-  private IcebergCryptoException forbidden(String inner, String said) {
-    String reason = UNUSABLE.matcher(said).find() ? "KeyDisabled" : inner;
-    return switch (reason) {
+  private IcebergCryptoException forbidden(String reason, String said) {
+    return switch (UNUSABLE.matcher(said).find() ? "KeyDisabled" : reason) {
       case "KeyDisabled", "KeyExpired", "KeyNotYetValid" ->
           new KeyDisabledException(
               problem("does not let anyone use key", said),
@@ -135,7 +134,7 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
                           + " User') has what is needed; AzureKeyVault(...).driver_policy(...)"
                           + " prints how.",
                       operation.equals("versions") ? "list" : operation))
-              .ofKeyIf(OF_KEY.contains(inner));
+              .ofKeyIf(OF_KEY.contains(reason));
     };
   }
 

@@ -25,6 +25,8 @@ class AwsErrorsTest {
         + " policy allows the kms:Decrypt action, false",
     "User: u is not authorized to perform: kms:Decrypt on resource: k with an explicit deny in a"
         + " VPC endpoint policy, false",
+    "'The ciphertext refers to a customer master key that does not exist, does not exist in this"
+        + " region, or you are not allowed to access.', true",
     "no, false",
     "'', false",
   })

@@ -16,22 +16,25 @@ class AzureErrorsTest {
 
   @ParameterizedTest
   @CsvSource({
-    "ForbiddenByPolicy, true",
-    "ForbiddenByRbac, true",
-    "AccessDenied, true",
-    "ForbiddenByFirewall, false",
-    "ForbiddenByConnection, false",
-    "ForbiddenByNsp, false",
-    "ForbiddenBySomethingNew, false",
-    "'', false",
+    "Forbidden, ForbiddenByPolicy, true",
+    "Forbidden, ForbiddenByRbac, true",
+    "Forbidden, AccessDenied, true",
+    "AccessDenied, '', true", // of a Managed HSM
+    "Forbidden, ForbiddenByFirewall, false",
+    "Forbidden, ForbiddenByConnection, false",
+    "Forbidden, ForbiddenByNsp, false",
+    "Forbidden, ForbiddenBySomethingNew, false",
+    "Forbidden, '', false",
   })
-  void onlyAMissingPermissionIsOfTheKey(String inner, boolean ofKey) {
+  void onlyAMissingPermissionIsOfTheKey(String code, String inner, boolean ofKey) {
     String body =
-        "{\"error\": {\"code\": \"Forbidden\", \"message\": \"no\", \"innererror\": {\"code\":"
-            + " \"%s\"}}}";
+        String.format(
+            "{\"error\": {\"code\": \"%s\", \"message\": \"no\", \"innererror\": {\"code\":"
+                + " \"%s\"}}}",
+            code, inner);
     IcebergCryptoException error =
         new AzureErrors(AZURE, AzureKeyId.of("k", AZURE), "unwrapkey")
-            .of(new JsonHttp.Answer(403, JsonHttp.object(String.format(body, inner)), Map.of()));
+            .of(new JsonHttp.Answer(403, JsonHttp.object(body), Map.of()));
     assertThat(error).isExactlyInstanceOf(AccessDeniedException.class);
     assertThat(Causes.isOfKey(error)).isEqualTo(ofKey);
     assertThat(Causes.isOfKey(error.inTable("t").withHint("x").withProblem("y"))).isEqualTo(ofKey);
