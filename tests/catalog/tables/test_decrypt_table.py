@@ -199,7 +199,7 @@ def test_a_table_that_is_gone_before_the_commit_leaves_no_plaintext(
     if lake.kind == "hadoop":
         pytest.skip("a table there is its folder")
     table = lake.insert(lake.create(), [1, 2])
-    gone = f"ALTER TABLE {table} RENAME TO {lake.table('u')}" if renamed else f"DROP TABLE {table}"
+    gone = f"ALTER TABLE {table} RENAME TO {lake.namespace}.u" if renamed else f"DROP TABLE {table}"
     other = lake.spark.newSession()
     jvm: Any = lake.spark.sparkContext._jvm
     storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
