@@ -103,7 +103,7 @@ def faulty_data(lake: Lake) -> Iterator[None]:
 
 
 def test_a_job_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
-    """One job copies six files, of which the last is damaged: the tasks of the others have ended, but for one perhaps."""
+    """One job copies six files, the last of which is damaged: all other tasks have ended, but for one perhaps."""
     table = hadoop.create()
     hadoop.run(
         f"INSERT INTO {table} SELECT id, concat('{MARKER}-', id), 'p' FROM range(0, 6, 1, 6)"

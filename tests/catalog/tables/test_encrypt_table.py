@@ -504,7 +504,7 @@ def test_a_commit_that_is_made_late_keeps_its_files(lake: Lake) -> None:
     """It failed, and the next attempt finds the table encrypted by it."""
     if lake.kind != "rest":
         pytest.skip("only there a server answers")
-    table = insert(lake, plain(lake), [1, 2])
+    insert(lake, plain(lake), [1, 2])
     port = urlparse(lake.world.ours("rest")["uri"]).port
     assert port is not None
     proxy = CommitsLate(port).start()

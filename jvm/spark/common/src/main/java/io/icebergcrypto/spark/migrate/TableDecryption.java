@@ -72,7 +72,7 @@ public final class TableDecryption {
   private final BaseTable behind;
   private final Progress progress;
   private final List<LoggedGroup> copied = new ArrayList<>();
-  private CreatedFiles creating; // by the group that is being copied; null: there is none
+  private CreatedFiles creating; // by the group that is being copied; null: not now
   private String manifest; // and where that is to be listed
   private String example = "data files"; // of the copy
   private final SourceViews views = this::view;
