@@ -228,8 +228,8 @@ def decrypt_table(
 
     One commit, after all rows of its branches and tags were copied and compared. The table stays at format version 3.
     Its earlier history is lost; the encrypted files stay until remove_orphan_files deletes them. A call that
-    fails deletes what it wrote; after a kill, plaintext files of it may be left, which `verify_table` with strays
-    finds while the table is encrypted.
+    fails deletes what it wrote, or its error says what may be left; after a kill, plaintext files of it may be left.
+    `verify_table` with strays finds them while the table is encrypted.
 
     Args:
         spark: a session that knows the table's catalog, which must be one of this project.
@@ -242,7 +242,8 @@ def decrypt_table(
         ConfigurationError: it was not confirmed, or the catalog has encrypted tables only.
         NotEncryptedError: the table is not encrypted.
         NotSupportedError: its plaintext from before `encrypt_table` was not purged.
-        IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is unchanged.
+        IcebergCryptoError: the copy is not as it should be, or the commit was refused. The table is unchanged, unless
+            the hint says that the commit may have been made.
     """
     name = table_name(table)
     given = {"table": name, "confirm": bool(confirm)}

@@ -1,6 +1,7 @@
 """A catalog under test: runs SQL and looks at every file after every statement."""
 
 import sqlite3
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -128,6 +129,14 @@ class Lake:
         """The names of the namespace's tables."""
         found = self.sql(f"SHOW TABLES IN {self.catalog}.{self.namespace}")
         return {row.tableName for row in found}
+
+    def await_tasks(self) -> None:
+        """Waits for tasks of a job that has ended: one that knows that it was cancelled may be the last to know."""
+        context: Any = self.spark.sparkContext
+        tracker, ends = context._jsc.sc().statusTracker(), time.monotonic() + 60
+        while running := tracker.getExecutorInfos()[0].numRunningTasks():
+            assert time.monotonic() < ends, f"{running} tasks run on"
+            time.sleep(0.01)
 
     def plaintext_files(self, name: str = "t") -> list[Path]:
         return [path for path in self.files(name) if magic(path) not in ENCRYPTED_MAGIC]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.files import changed, flipped
+from harness.files import ENCRYPTED_MAGIC, changed, flipped, magic
 from harness.steps import given, seen, tell
 from pyspark.sql import SparkSession
 
@@ -38,7 +38,8 @@ class Work:
         return [
             *(self.write, self.change, self.avro, self.metadata_tables, self.statistics),
             *(self.compact, self.manifests, self.stream, self.verified, self.copied, self.planted),
-            *(self.tampered, self.forged_list, self.no_kms, self.expire, self.orphans, self.purge),
+            *(self.tampered, self.forged_list, self.no_kms, self.expire, self.orphans),
+            *(self.decrypted, self.purge),
         ]
 
     def sql(self, statement: str) -> list[Any]:
@@ -217,6 +218,23 @@ class Work:
         os.utime(orphan, (0, 0))  # younger ones may be of a commit that is under way
         rows = self.sql("CALL lake.system.remove_orphan_files(table => 'db.t')")
         return {"found": [Path(row[0]).name for row in rows], "ids": self.ids()}
+
+    def decrypted(self) -> Any:
+        """A copy fails after most of its tasks have ended, on both executors."""
+        self.sql(
+            "CREATE TABLE lake.db.d TBLPROPERTIES ('encryption.key-id'='k1') "
+            "AS SELECT id, id % 2 AS part FROM range(0, 20, 1, 8)"
+        )
+        files, told = self.data_files("d", ".parquet"), ""
+        victim = max(files, key=lambda path: path.name)
+        with changed({victim: flipped(victim.read_bytes(), 40)}):
+            try:
+                self.sql("CALL lake.system.decrypt_table(table => 'db.d', confirm => true)")
+            except Exception as error:  # noqa: BLE001 (its text is what is looked at)
+                told = str(error)
+        every = victim.parent.glob("*.parquet")
+        left = [path.name for path in every if magic(path) not in ENCRYPTED_MAGIC]
+        return {"files": len(files), "told": told, "left": left, "ids": self.ids("lake.db.d")}
 
     def purge(self) -> Any:
         self.sql(f"DROP TABLE {T} PURGE")

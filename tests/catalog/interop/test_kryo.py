@@ -121,3 +121,11 @@ def test_a_kms_that_fails_is_no_finding(seen: dict[str, Any]) -> None:
         "Nothing was dropped",
     ):
         assert word in failed["purge"]
+
+
+def test_plaintext_of_a_copy_that_fails_is_deleted(seen: dict[str, Any]) -> None:
+    """But for that of a task that ended at that moment."""
+    found = step(seen, "decrypted")
+    assert found["files"] == 8 and found["ids"] == [*range(20)]
+    assert "strays => true finds it" in found["told"]
+    assert len(found["left"]) <= 1, found["left"]

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -56,16 +55,8 @@ def held(
     finally:
         storage.release()
         thread.join()
-        wait_for_tasks(context)
+        lake.await_tasks()
         begun.append(storage.counted())
-
-
-def wait_for_tasks(context: Any) -> None:
-    """That of the file that was held knows that its job was cancelled, and may be the last to know."""
-    ends = time.monotonic() + 60
-    while running := context._jsc.sc().statusTracker().getExecutorInfos()[0].numRunningTasks():
-        assert time.monotonic() < ends, f"{running} tasks run on"
-        time.sleep(0.01)
 
 
 def table_of(lake: Lake, key: str | None, files: int) -> str:

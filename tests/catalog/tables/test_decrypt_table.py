@@ -1,5 +1,7 @@
 """decrypt_table: an encrypted table is made plaintext in place, if that is said."""
 
+import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +25,7 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     IcebergCryptoError,
     NotEncryptedError,
+    TableNotFoundError,
     decrypt_table,
     encrypt_table,
     verify_table,
@@ -99,6 +102,126 @@ def faulty_data(lake: Lake) -> Iterator[None]:
         storage.heal()
 
 
+def test_a_job_that_fails_leaves_no_plaintext(hadoop: Lake) -> None:
+    """One job copies six files, the last of which is damaged: all other tasks have ended, but for one perhaps."""
+    table = hadoop.create()
+    hadoop.run(
+        f"INSERT INTO {table} SELECT id, concat('{MARKER}-', id), 'p' FROM range(0, 6, 1, 6)"
+    )
+    last = max(path for path in hadoop.files() if path.suffix == ".parquet")
+    with (
+        changed({last: flipped(last.read_bytes(), 40)}),
+        pytest.raises(IcebergCryptoError, match="strays => true finds it"),
+    ):
+        decrypt_table(hadoop.spark, table, confirm=True)
+    hadoop.await_tasks()
+    left = hadoop.plaintext_files()
+    assert len(left) <= 1, left  # of a task that ended at that moment
+    assert hadoop.ids(table) == [*range(6)]
+
+
+def commits_key_id(body: bytes) -> bool:
+    return b'"updates"' in body and b'"encryption.key-id"' in body
+
+
+@contextmanager
+def proxied(lake: Lake, proxy: type[FaultProxy] = FaultProxy) -> Iterator[tuple[Lake, FaultProxy]]:
+    """The lake by way of a proxy before its REST server."""
+    if lake.kind != "rest":
+        pytest.skip("only there a server answers")
+    port = urlparse(lake.world.ours("rest")["uri"]).port
+    assert port is not None
+    started = proxy(port).start()
+    try:
+        yield lake.with_options({"uri": started.url}), started
+    finally:
+        started.stop()
+
+
+@pytest.mark.catalogs("rest")
+def test_a_commit_that_is_refused_leaves_nothing(lake: Lake) -> None:
+    """The server takes the changed key id from nobody who has this login."""
+    error = {"message": "no grant", "type": "ForbiddenException", "code": 403}
+    forbidden: Any = ("status", 403, {}, json.dumps({"error": error}))
+    lake.insert(lake.create(), [1, 2])
+    plain = lake.create("plain", key=None)
+    lake.sql(f"INSERT INTO {plain} VALUES (1, '{MARKER}', 'p')")
+    with proxied(lake) as (through, proxy):
+        proxy.rule = lambda _, body: forbidden if commits_key_id(body) else "pass"
+        with (
+            untouched(lake.folder),
+            pytest.raises(IcebergCryptoError, match=r"cannot be decrypted: .*no grant") as caught,
+        ):
+            decrypt_table(lake.spark, through.table(), confirm=True)
+        assert "The table is as it was." in caught.value.hint
+        snapshots = set(lake.folder.glob("plain/metadata/snap-*"))
+        with pytest.raises(IcebergCryptoError, match=r"its commit failed: .*no grant"):
+            encrypt_table(lake.spark, through.table("plain"), "k1")
+    assert set(lake.folder.glob("plain/metadata/snap-*")) == snapshots
+    assert list(lake.folder.glob("plain/metadata/plaintext-*")) == []
+    assert lake.ids(lake.table()) == [1, 2]
+    assert encrypt_table(lake.spark, plain, "k1").copied_files == 0
+    assert lake.ids(plain) == [1]
+
+
+@pytest.mark.nightly
+@pytest.mark.catalogs("rest")
+def test_an_outage_before_the_commit_leaves_no_plaintext(lake: Lake) -> None:
+    lake.insert(lake.create(), [1, 2])
+    jvm: Any = lake.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    with proxied(lake) as (through, proxy):
+
+        def go_down() -> None:
+            storage.awaitHeld()
+            proxy.mode = "down"
+            storage.release()
+
+        storage.hold(str(lake.folder / "t" / "data"), ".parquet", 1)
+        thread = threading.Thread(target=go_down)
+        thread.start()
+        with (
+            untouched(lake.folder),
+            pytest.raises(IcebergCryptoError, match="cannot be decrypted") as caught,
+        ):
+            decrypt_table(lake.spark, through.table(), confirm=True)
+        thread.join()
+        assert proxy.mode == "down"
+        assert "The table is as it was." in caught.value.hint
+    assert lake.ids(lake.table()) == [1, 2]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("renamed", [False, True], ids=["dropped", "renamed"])
+def test_a_table_that_is_gone_before_the_commit_leaves_no_plaintext(
+    lake: Lake, renamed: bool
+) -> None:
+    if lake.kind == "hadoop":
+        pytest.skip("a table there is its folder")
+    table = lake.insert(lake.create(), [1, 2])
+    gone = f"ALTER TABLE {table} RENAME TO {lake.namespace}.u" if renamed else f"DROP TABLE {table}"
+    other = lake.spark.newSession()
+    jvm: Any = lake.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+
+    def be_gone() -> None:
+        storage.awaitHeld()
+        try:
+            other.sql(gone)
+        finally:
+            storage.release()
+
+    storage.hold(str(lake.folder / "t" / "data"), ".parquet", 1)
+    thread = threading.Thread(target=be_gone)
+    thread.start()
+    with pytest.raises(TableNotFoundError):
+        decrypt_table(lake.spark, table, confirm=True)
+    thread.join()
+    assert lake.plaintext_files() == []
+    if renamed:
+        assert lake.ids(lake.table("u")) == [1, 2]
+
+
 class LosesAnswers(FaultProxy):
     """The server takes the commit without a key id, and nobody hears of it."""
 
@@ -110,20 +233,30 @@ class LosesAnswers(FaultProxy):
 
 @pytest.mark.catalogs("rest")
 def test_a_commit_without_an_answer_keeps_its_files(lake: Lake) -> None:
-    if lake.kind != "rest":
-        pytest.skip("only there a server answers")
     lake.insert(lake.create(), [1, 2])
-    port = urlparse(lake.world.ours("rest")["uri"]).port
-    assert port is not None
-    proxy = LosesAnswers(port).start()
-    try:
-        through = lake.with_options({"uri": proxy.url})
-        with pytest.raises(Exception, match="CommitStateUnknown"):
+    with proxied(lake, LosesAnswers) as (through, proxy):
+        with pytest.raises(IcebergCryptoError, match="commit may have been made"):
             decrypt_table(lake.spark, through.table(), confirm=True)
         assert any(request.startswith("POST") for request in proxy.requests)
-    finally:
-        proxy.stop()
     fresh = lake.with_options({})
     assert fresh.ids(fresh.table()) == [1, 2]
     with pytest.raises(NotEncryptedError):
         decrypt_table(lake.spark, fresh.table(), confirm=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.catalogs("rest")
+def test_plaintext_of_a_commit_that_did_not_arrive_is_named(lake: Lake) -> None:
+    """Nobody knows whether it did: the copy is kept, and who is told where it is deletes it."""
+    lake.insert(lake.create(), [1, 2])
+    with proxied(lake) as (through, proxy):
+        proxy.rule = lambda _, body: "refused" if commits_key_id(body) else "pass"
+        with pytest.raises(IcebergCryptoError, match="commit may have been made") as caught:
+            decrypt_table(lake.spark, through.table(), confirm=True)
+    left = lake.plaintext_files()
+    assert any(str(path) in caught.value.hint for path in left if path.suffix == ".parquet")
+    with verify_table(lake.spark, lake.table(), strays=True) as report:
+        assert {path_of(problem.path) for problem in report.problems} == set(left)
+    for path in left:
+        path.unlink()
+    assert lake.ids(lake.table()) == [1, 2]

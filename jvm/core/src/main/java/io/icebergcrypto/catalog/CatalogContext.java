@@ -357,6 +357,7 @@ public record CatalogContext(
    * Commits plaintext metadata in the place of an encrypted table's. No other commit takes a key id
    * away.
    *
+   * @param table as {@link #unchecked} has just loaded it
    * @param base the metadata in force
    * @param plaintext made of it, without its key id, its keys and its snapshots
    * @throws IcebergCryptoException when the base is not genuine; nothing was committed
@@ -364,8 +365,7 @@ public record CatalogContext(
    *     loaded
    */
   public void commitPlaintext(
-      TableIdentifier identifier, TableMetadata base, TableMetadata plaintext) {
-    BaseTable table = unchecked(identifier);
+      TableIdentifier identifier, BaseTable table, TableMetadata base, TableMetadata plaintext) {
     operations(table.operations(), table.name()).commitPlaintext(base, plaintext);
     if (behind.isRest()) {
       removeKeysOfRivals(table);

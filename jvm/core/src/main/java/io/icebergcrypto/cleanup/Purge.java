@@ -53,6 +53,8 @@ public record Purge(
    * catalog behind does.
    *
    * @return false when there is no such table
+   * @throws NotSupportedException when its plaintext from before it was encrypted is still there;
+   *     nothing was dropped then
    * @throws IcebergCryptoException when a file that names others cannot be read; nothing was
    *     dropped then
    */
@@ -64,6 +66,7 @@ public record Purge(
 
     TableOperations ops = table.operations();
     TableMetadata metadata = ops.current();
+    refuseWithPlaintext(metadata);
     FileIO io = ops.io();
     if (delegate instanceof HadoopCatalog) {
       // its drop deletes the table's folder, manifests and all: they are read before
@@ -88,23 +91,19 @@ public record Purge(
   /**
    * Reads all manifest lists of an encrypted table, and keeps none.
    *
-   * @throws IcebergCryptoException when one cannot be read
-   */
-  public void check() {
-    check(null);
-  }
-
-  /**
-   * The same elsewhere.
-   *
    * @param elsewhere who reads many lists; null: they are read here
+   * @throws NotSupportedException when its plaintext from before it was encrypted is still there
+   * @throws IcebergCryptoException when a list cannot be read
    */
   public void check(ManifestListCheck elsewhere) {
     BaseTable table = encryptedOrNull();
-    if (table == null) {
-      return;
+    if (table != null) {
+      refuseWithPlaintext(table.operations().current());
+      checkLists(table, elsewhere);
     }
+  }
 
+  private void checkLists(BaseTable table, ManifestListCheck elsewhere) {
     List<Snapshot> snapshots = table.operations().current().snapshots();
     read(
         table.operations(),
@@ -164,8 +163,9 @@ public record Purge(
 
   private void requireLostKey(boolean encrypted) {
     try {
-      if (encrypted) {
-        check();
+      BaseTable table = encrypted ? encryptedOrNull() : null;
+      if (table != null) {
+        checkLists(table, null);
       }
     } catch (IcebergCryptoException e) {
       if (KeyLoss.causes(e, hasKms)) {
@@ -186,6 +186,20 @@ public record Purge(
             "Its rows can be read: keep the table, unless all of it is to be deleted. Then use DROP"
                 + " TABLE ... PURGE, which deletes these files and no others.")
         .inTable(name);
+  }
+
+  /** With the table, what leads to that plaintext would be gone. */
+  private void refuseWithPlaintext(TableMetadata metadata) {
+    if (metadata.properties().containsKey(EncryptionProperties.PLAINTEXT_METADATA)) {
+      throw new NotSupportedException(
+              "its plaintext from before encrypt_table is still there",
+              String.format(
+                  "Nothing was dropped. Call purge_plaintext, then drop it. Or use DROP TABLE"
+                      + " without PURGE, and delete what that leaves in %s with the storage's own"
+                      + " tools: encrypted files, and the plaintext.",
+                  metadata.location()))
+          .inTable(name);
+    }
   }
 
   private static boolean hasStorage(BaseTable table) {

@@ -5,8 +5,10 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.behind.CommitOutcome;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.metadata.LoadedMetadata;
+import java.util.Objects;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
@@ -14,6 +16,7 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.CleanableFailure;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 
@@ -52,7 +55,7 @@ public final class KeyIdChange {
     }
 
     CancelledException.check();
-    ops.commit(current, next);
+    commit(catalog, identifier, base, () -> ops.commit(current, next));
   }
 
   /**
@@ -73,7 +76,8 @@ public final class KeyIdChange {
   }
 
   /**
-   * Replaces the metadata of an encrypted table by plaintext metadata.
+   * Replaces the metadata of an encrypted table by plaintext metadata. After an exception that is
+   * not of an unknown state, the table is still encrypted.
    *
    * @param base the metadata in force
    * @param next made of the base, with its changes: without key id, keys, and the snapshots and
@@ -97,8 +101,45 @@ public final class KeyIdChange {
       throw new IllegalStateException("Encrypted files would stay in " + identifier);
     }
 
+    BaseTable table = catalog.context().unchecked(identifier);
     CancelledException.check();
-    catalog.context().commitPlaintext(identifier, base, next);
+    commit(
+        catalog,
+        identifier,
+        base,
+        () -> catalog.context().commitPlaintext(identifier, table, base, next));
+  }
+
+  /** Commits, and where the error leaves it open, looks whether the commit was made. */
+  private static void commit(
+      EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base, Runnable commit) {
+    try {
+      commit.run();
+    } catch (CommitFailedException | CommitStateUnknownException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      TableMetadata now = nowOrNull(catalog, identifier, base);
+      boolean mayBeMade =
+          now == null ? !(e instanceof CleanableFailure) : hasKeyId(now) != hasKeyId(base);
+      throw mayBeMade
+          ? CommitOutcome.unknown("the catalog failed", e, catalog.context().fullName(identifier))
+          : e;
+    }
+  }
+
+  /** A table's metadata; null when it cannot be loaded, or the table of that name is another. */
+  private static TableMetadata nowOrNull(
+      EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base) {
+    try {
+      TableMetadata now = catalog.context().unchecked(identifier).operations().current();
+      return Objects.equals(now.uuid(), base.uuid()) ? now : null;
+    } catch (RuntimeException e) {
+      return null;
+    }
+  }
+
+  private static boolean hasKeyId(TableMetadata metadata) {
+    return EncryptionProperties.keyId(metadata.properties()) != null;
   }
 
   static void requireEncrypted(String table, TableMetadata metadata) {

@@ -8,6 +8,7 @@ import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.testing.Backend;
@@ -30,6 +31,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.FileFormat;
@@ -42,6 +44,7 @@ import org.apache.iceberg.SerializableTable;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
@@ -494,6 +497,34 @@ class EncryptedCatalogTest extends LakeFixture {
     assertThat(files).noneMatch(Files::exists);
     assertThat(catalog.tableExists(T)).isFalse();
     assertThat(catalog.dropTable(T, true)).isFalse();
+  }
+
+  /** Else nothing leads to it. Iceberg deletes manifests even where gc.enabled is false. */
+  @Test
+  void aTableWhosePlaintextIsStillThereIsNotPurged() {
+    Table table = TestLake.append(create("t"), 1);
+    TableMetadata base = TestLake.metadata(table);
+    Map<String, String> ofEncryptTable =
+        Map.of(
+            EncryptionProperties.PLAINTEXT_METADATA, "/kept.metadata.json", "gc.enabled", "false");
+    ((BaseTable) table)
+        .operations()
+        .commit(base, TableMetadata.buildFrom(base).setProperties(ofEncryptTable).build());
+    List<Path> files = TestLake.files(table);
+    List<ThrowingCallable> purges =
+        List.of(() -> catalog.dropTable(T, true), () -> catalog.context().checkPurge(T, null));
+    for (ThrowingCallable purge : purges) {
+      assertThatThrownBy(purge)
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContainingAll(
+              "lake.db.t", "plaintext from before encrypt_table is still there")
+          .hasMessageContainingAll("Call purge_plaintext", "without PURGE", table.location());
+    }
+
+    assertThat(files).isNotEmpty().allMatch(Files::exists);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
+    assertThat(catalog.dropTable(T, false)).as("what the hint says").isTrue();
+    assertThat(catalog.tableExists(T)).isFalse();
   }
 
   @Test

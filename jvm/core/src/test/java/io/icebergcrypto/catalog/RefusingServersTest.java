@@ -28,6 +28,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
+import org.apache.iceberg.exceptions.RESTException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -303,6 +304,27 @@ class RefusingServersTest extends LakeFixture {
             base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.context().kms())));
     KeyIdChange.commit(server, T, base, next);
     assertThat(catalog.loadTable(T).properties()).containsEntry("encryption.key-id", "k1");
+  }
+
+  /** The same after an answer of another kind: files of the commit may not be deleted. */
+  @Test
+  void aRefusalOfACommitThatWasMadeIsNone() throws IOException {
+    for (String answer : List.of("403 ForbiddenException", "418 Teapot")) {
+      catalog.buildTable(T, TestLake.SCHEMA).create();
+      TableMetadata base = TestLake.metadata(catalog.loadTable(T));
+      TableMetadata next =
+          EncryptedForm.of(
+              base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.context().kms())));
+      EncryptedCatalog refusing = refusing("add-encryption-key " + answer);
+      assertThatThrownBy(() -> KeyIdChange.commit(refusing, T, base, next))
+          .isInstanceOf(RESTException.class)
+          .hasMessageContaining("is refused here");
+      EncryptedCatalog making = refusing("key-id " + answer);
+      assertThatThrownBy(() -> KeyIdChange.commit(making, T, base, next))
+          .isInstanceOf(CommitStateUnknownException.class);
+      assertThat(catalog.loadTable(T).properties()).containsEntry("encryption.key-id", "k1");
+      catalog.dropTable(T, false);
+    }
   }
 
   private static long first(Table table) {

@@ -25,7 +25,7 @@ import org.slf4j.LoggerFactory;
  * deletes what the commit wrote, or commits the same files again. So after a failure the table is
  * loaded, and a commit that is there was made.
  */
-final class CommitOutcome {
+public final class CommitOutcome {
   private static final Logger LOG = LoggerFactory.getLogger(CommitOutcome.class);
 
   /** SQL's class of states for a connection that cannot be made, or broke. */
@@ -96,7 +96,7 @@ final class CommitOutcome {
   }
 
   /** What to say where a commit may have been made; no file may be deleted. */
-  static CommitStateUnknownException unknown(
+  public static CommitStateUnknownException unknown(
       String what, RuntimeException failure, String tableName) {
     return new CommitStateUnknownException(
         new IcebergCryptoException(

@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
+import java.util.function.UnaryOperator;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.exceptions.CommitFailedException;
@@ -12,6 +13,7 @@ import org.apache.iceberg.io.LocationProvider;
  */
 public final class MetadataInMemory implements TableOperations {
   private final TableOperations table;
+  private final UnaryOperator<LocationProvider> locations;
   private TableMetadata metadata;
 
   /**
@@ -20,8 +22,19 @@ public final class MetadataInMemory implements TableOperations {
    * @param table the operations of the catalog's table
    */
   public MetadataInMemory(TableOperations table, TableMetadata metadata) {
+    this(table, metadata, UnaryOperator.identity());
+  }
+
+  /**
+   * Starts with some metadata, for a writer that has to know which files its tasks create.
+   *
+   * @param locations makes what tasks ask where to create files, of what the table has for that
+   */
+  public MetadataInMemory(
+      TableOperations table, TableMetadata metadata, UnaryOperator<LocationProvider> locations) {
     this.table = table;
     this.metadata = metadata;
+    this.locations = locations;
   }
 
   @Override
@@ -55,11 +68,11 @@ public final class MetadataInMemory implements TableOperations {
 
   @Override
   public LocationProvider locationProvider() {
-    return table.temp(current()).locationProvider();
+    return locations.apply(table.temp(current()).locationProvider());
   }
 
   @Override
   public TableOperations temp(TableMetadata uncommitted) {
-    return new MetadataInMemory(table, uncommitted);
+    return new MetadataInMemory(table, uncommitted, locations);
   }
 }

@@ -2,13 +2,7 @@ package io.icebergcrypto.spark;
 
 import io.icebergcrypto.io.stream.FileMetrics;
 import io.icebergcrypto.io.stream.FileMetrics.OfThread;
-import java.io.ByteArrayInputStream;
-import java.io.ByteArrayOutputStream;
-import java.io.IOException;
-import java.io.ObjectInputStream;
-import java.io.ObjectOutputStream;
-import java.io.UncheckedIOException;
-import java.util.Base64;
+import io.icebergcrypto.spark.table.TaskAccumulator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.SparkContext;
@@ -22,7 +16,7 @@ import org.apache.spark.util.TaskCompletionListener;
  * to do with encrypted files does not report.
  *
  * <p>The driver makes the accumulators, and their serialized form goes to the executors with the
- * plugin's settings. An accumulator that is deserialized in a task belongs to that task.
+ * plugin's settings.
  */
 final class TaskMetrics {
   static final String ENCRYPTED = "encrypted files written";
@@ -49,7 +43,7 @@ final class TaskMetrics {
   /** The accumulators, for executors. */
   static Map<String, String> serialized(Map<String, LongAccumulator> accumulators) {
     Map<String, String> texts = new LinkedHashMap<>();
-    accumulators.forEach((name, one) -> texts.put(name, serialized(one)));
+    accumulators.forEach((name, one) -> texts.put(name, TaskAccumulator.serialized(one)));
     return texts;
   }
 
@@ -77,29 +71,7 @@ final class TaskMetrics {
   private void add(String name, long more) {
     String serialized = accumulators.get(name);
     if (serialized != null) {
-      deserialized(serialized).add(more);
-    }
-  }
-
-  private static String serialized(LongAccumulator accumulator) {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
-      out.writeObject(accumulator);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-
-    return Base64.getEncoder().encodeToString(bytes.toByteArray());
-  }
-
-  private static LongAccumulator deserialized(String text) {
-    byte[] bytes = Base64.getDecoder().decode(text);
-    try (ObjectInputStream in = new ObjectInputStream(new ByteArrayInputStream(bytes))) {
-      return (LongAccumulator) in.readObject();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    } catch (ClassNotFoundException e) {
-      throw new IllegalStateException(e);
+      TaskAccumulator.<LongAccumulator>deserialized(serialized).add(more);
     }
   }
 }

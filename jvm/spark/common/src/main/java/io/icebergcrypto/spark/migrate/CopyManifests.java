@@ -5,6 +5,7 @@ import io.icebergcrypto.lifecycle.encrypt.Version;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -97,10 +98,11 @@ final class CopyManifests {
   /**
    * The manifests that no version has.
    *
-   * @param versions what {@link #of} gave; none when nothing was committed
+   * @param kept what {@link #of} gave to each commit that was made, or may have been
    */
-  List<String> unused(Map<Version, List<LoggedGroup>> versions) {
-    Set<String> used = paths(versions.values().stream().flatMap(List::stream));
+  List<String> unused(Collection<Map<Version, List<LoggedGroup>>> kept) {
+    Set<String> used =
+        paths(kept.stream().flatMap(groups -> groups.values().stream()).flatMap(List::stream));
     return begun.stream().filter(path -> !used.contains(path)).toList();
   }
 

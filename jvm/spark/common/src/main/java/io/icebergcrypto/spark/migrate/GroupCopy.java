@@ -9,7 +9,6 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.iceberg.BaseTable;
@@ -44,16 +43,15 @@ record GroupCopy(SparkSession spark, CopyPlan.Group group, BaseTable target, Tab
    * Copies the files.
    *
    * @param manifest where to write the manifest, which no snapshot has yet
-   * @param written is told of each new file, before the manifest names it
    */
-  LoggedGroup copy(String manifest, Consumer<String> written) {
+  LoggedGroup copy(String manifest) {
     Schema schema = group.source().schema();
     int specId = WritableSpec.of(form, schema, group.specId());
     List<List<DataFile>> copied = new ArrayList<>();
     if (target.locationProvider().newDataLocation(ANY_NAME).endsWith(ANY_NAME)) {
-      copied.addAll(write(specId, group.files(), written));
+      copied.addAll(write(specId, group.files()));
     } else { // a location provider of the user's, whose names do not say what a file is made of
-      group.files().forEach(file -> copied.addAll(write(specId, List.of(file), written)));
+      group.files().forEach(file -> copied.addAll(write(specId, List.of(file))));
     }
 
     List<DataFile> all = new ArrayList<>();
@@ -73,7 +71,7 @@ record GroupCopy(SparkSession spark, CopyPlan.Group group, BaseTable target, Tab
   }
 
   /** Writes files together; returns the new ones of each. */
-  private List<List<DataFile>> write(int specId, List<FileScanTask> files, Consumer<String> told) {
+  private List<List<DataFile>> write(int specId, List<FileScanTask> files) {
     long size = GroupSize.fileSize(group.source());
     Set<DataFile> written =
         RewriteTables.read(
@@ -83,7 +81,6 @@ record GroupCopy(SparkSession spark, CopyPlan.Group group, BaseTable target, Tab
             size,
             size,
             rows -> RewriteTables.named(target, id -> write(rows, id, specId, size)));
-    written.forEach(file -> told.accept(file.location()));
     List<List<DataFile>> byFile = new ArrayList<>();
     Map<DataFile, List<DataFile>> bySource = new IdentityHashMap<>();
     for (FileScanTask file : files) {

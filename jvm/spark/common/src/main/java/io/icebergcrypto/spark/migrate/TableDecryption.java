@@ -17,7 +17,6 @@ import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.lifecycle.encrypt.Version;
 import io.icebergcrypto.metadata.FailFastFileIO;
-import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.table.Progress;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -27,7 +26,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.ManifestFile;
@@ -36,7 +37,9 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.io.LocationProvider;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.slf4j.Logger;
@@ -56,6 +59,12 @@ public final class TableDecryption {
       "A task that ended at that moment may have left a plaintext file: verify_encryption with"
           + " strays => true finds it.";
 
+  private static final String MAY_BE_IN_USE =
+      "The commit may have been made, so the plaintext copy of its rows was not deleted, such as"
+          + " %s. Load the table when the catalog answers again. If it is plaintext, all is well."
+          + " If it is encrypted, and stays so, delete the copy with the storage's own tools:"
+          + " verify_encryption with strays => true lists it.";
+
   private final SparkSession spark;
   private final EncryptedCatalog catalog;
   private final TableIdentifier identifier;
@@ -63,12 +72,15 @@ public final class TableDecryption {
   private final BaseTable behind;
   private final Progress progress;
   private final List<LoggedGroup> copied = new ArrayList<>();
-  private final List<String> unlisted = new ArrayList<>(); // written, and in none of them
+  private CreatedFiles creating; // by the group that is being copied; null: not now
+  private String manifest; // and where that is to be listed
+  private String example = "data files"; // of the copy
   private final SourceViews views = this::view;
   private final CopyManifests manifests = new CopyManifests();
   private Map<Version, List<LoggedGroup>> kept = Map.of(); // those that the commit has
   private final Map<String, String> left = new TreeMap<>(); // plaintext, and why it is not deleted
   private boolean inUse = false; // the copy, or perhaps: a commit may get through without an answer
+  private TableMetadata base; // as it was last known: the table may be gone since
 
   private TableDecryption(
       SparkSession spark,
@@ -80,6 +92,7 @@ public final class TableDecryption {
     this.catalog = catalog;
     this.identifier = identifier;
     this.table = table;
+    this.base = table.operations().current();
     this.behind = catalog.context().unchecked(identifier);
     this.progress = progress;
   }
@@ -111,18 +124,12 @@ public final class TableDecryption {
     try {
       context.setLocalProperty(INTERRUPT_ON_CANCEL, "true"); // such a task deletes its plaintext
       return decryption.run();
-    } catch (CancelledException e) {
-      throw decryption.withLeft(e.withHint(TASKS_LEFT));
-    } catch (IcebergCryptoException e) {
-      throw decryption.withLeft(e);
     } catch (CommitStateUnknownException e) {
-      throw e;
+      throw new CommitStateUnknownException(decryption.told(e));
+    } catch (NoSuchTableException e) { // another client dropped or renamed it
+      throw decryption.left.isEmpty() ? e : decryption.told(e);
     } catch (Exception e) { // Spark throws checked ones undeclared
-      if (!decryption.left.isEmpty()) {
-        throw decryption.withLeft(decryption.failed(e));
-      }
-
-      throw e;
+      throw decryption.told(e);
     } finally {
       context.setJobDescription(before);
       context.setLocalProperty(INTERRUPT_ON_CANCEL, interrupts);
@@ -176,7 +183,7 @@ public final class TableDecryption {
   private Map<String, Object> rounds() {
     for (int round = 1; round <= ROUNDS; round++) {
       CancelledException.check();
-      TableMetadata base = table.operations().refresh();
+      this.base = table.operations().refresh();
       if (EncryptionProperties.keyId(base.properties()) == null) {
         throw new NotEncryptedException("Another call has decrypted it meanwhile.")
             .inTable(table.name());
@@ -194,25 +201,15 @@ public final class TableDecryption {
         begin("comparing rows", 0, 0);
         TableMetadata plaintext = next.operations().current();
         Version.byRef(table.name(), base)
-            .forEach((ref, version) -> compare(base, plaintext, ref, version));
+            .forEach((ref, version) -> compare(plaintext, ref, version));
         begin("commit", 0, 0);
-        CancelledException.check();
-        this.inUse = true;
-        this.kept = groups;
-        KeyIdChange.decrypt(catalog, identifier, base, plaintext);
+        commit(plaintext, groups);
         copied.forEach(group -> delete(group, plan.groups().values()));
-        return result(base, plan);
+        return result(plan);
       } catch (CommitFailedException e) {
-        this.inUse = false; // what the other commit brought is copied, too
-      } catch (IcebergCryptoException e) {
-        this.inUse =
-            inUse
-                && !(e instanceof CancelledException) // that is before the commit
-                && !LoadedMetadata.isSame(behind.operations().refresh(), base);
-        throw e;
+        // what the other commit brought is copied, too
       } finally {
         if (!inUse) {
-          this.kept = Map.of();
           CancelledException.toTheEnd(() -> deleteLists(next));
         }
       }
@@ -224,6 +221,20 @@ public final class TableDecryption {
         .inTable(table.name());
   }
 
+  private void commit(TableMetadata plaintext, Map<Version, List<LoggedGroup>> groups) {
+    this.inUse = true;
+    this.kept = groups;
+    try {
+      KeyIdChange.decrypt(catalog, identifier, base, plaintext);
+    } catch (CommitStateUnknownException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      this.inUse = false;
+      this.kept = Map.of();
+      throw e;
+    }
+  }
+
   private void deleteLists(BaseTable next) {
     delete(
         next.operations().current().snapshots().stream()
@@ -232,18 +243,20 @@ public final class TableDecryption {
   }
 
   private LoggedGroup copy(TableMetadata form, CopyPlan.Group group) {
-    BaseTable target = view(form, group.source().schema().schemaId());
-    String manifest = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
-    unlisted.add(manifest);
-    LoggedGroup copy = new GroupCopy(spark, group, target, form).copy(manifest, unlisted::add);
+    CreatedFiles created = new CreatedFiles(spark.sparkContext());
+    BaseTable target = view(form, group.source().schema().schemaId(), created::recording);
+    this.manifest = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
+    this.creating = created;
+    LoggedGroup copy = new GroupCopy(spark, group, target, form).copy(manifest);
     copied.add(copy);
-    unlisted.clear();
+    this.example = created.paths().stream().findFirst().orElse(example);
+    this.creating = null;
     Progress.Counter counter = progress.counter();
     group.files().forEach(file -> counter.add(file.file().fileSizeInBytes()));
     return copy;
   }
 
-  private void compare(TableMetadata base, TableMetadata next, String ref, Version version) {
+  private void compare(TableMetadata next, String ref, Version version) {
     RowSums before = RowSums.of(spark, view(base, version.schemaId()), version.snapshotId());
     RowSums after = RowSums.of(spark, view(next, version.schemaId()), next.ref(ref).snapshotId());
     if (!before.isSame(after)) {
@@ -259,13 +272,19 @@ public final class TableDecryption {
 
   /** The table as metadata says, which may be encrypted, with one of its schemas. */
   private BaseTable view(TableMetadata metadata, int schemaId) {
+    return view(metadata, schemaId, UnaryOperator.identity());
+  }
+
+  private BaseTable view(
+      TableMetadata metadata, int schemaId, UnaryOperator<LocationProvider> locations) {
     TableMetadata withSchema = EncryptedForm.withSchema(metadata, schemaId);
     return catalog
         .context()
-        .uncommitted(new MetadataInMemory(behind.operations(), withSchema), table.name());
+        .uncommitted(
+            new MetadataInMemory(behind.operations(), withSchema, locations), table.name());
   }
 
-  private Map<String, Object> result(TableMetadata base, CopyPlan plan) {
+  private Map<String, Object> result(CopyPlan plan) {
     Map<String, Object> values = new LinkedHashMap<>();
     values.put("table", table.name());
     values.put("old_key_id", EncryptionProperties.keyId(base.properties()));
@@ -289,8 +308,12 @@ public final class TableDecryption {
       copied.clear();
     }
 
-    delete(List.copyOf(unlisted)); // of a group that failed
-    delete(manifests.unused(kept).stream().filter(path -> !left.containsKey(path)).toList());
+    if (creating != null) { // by a group that failed
+      delete(Stream.concat(creating.paths().stream(), Stream.of(manifest)).toList());
+    }
+
+    delete(
+        manifests.unused(List.of(kept)).stream().filter(path -> !left.containsKey(path)).toList());
   }
 
   /** Never fails: what is left is told. */
@@ -310,16 +333,30 @@ public final class TableDecryption {
 
   private IcebergCryptoException failed(Exception e) {
     return new IcebergCryptoException(
-            "it cannot be decrypted: " + Causes.innermostMessage(e),
-            inUse ? "Check with verify_encryption whether it is." : "The table is as it was.",
+            "it cannot be decrypted: "
+                + Causes.innermostMessage(e).lines().findFirst().orElse(e.toString()),
+            inUse
+                ? "Check with verify_encryption whether it is."
+                : "The table is as it was. Fix what failed, and call decrypt_table again.",
             e)
         .inTable(table.name());
   }
 
-  private IcebergCryptoException withLeft(IcebergCryptoException e) {
+  /** An error of this project, which says what is left of the copy. */
+  private IcebergCryptoException told(Exception e) {
+    IcebergCryptoException told =
+        Causes.typed(e).map(typed -> typed.inTable(table.name())).orElseGet(() -> failed(e));
+    if (creating != null) {
+      told = told.withHint(TASKS_LEFT);
+    }
+
+    if (inUse) {
+      told = told.withHint(String.format(MAY_BE_IN_USE, example));
+    }
+
     return left.isEmpty()
-        ? e
-        : e.withHint(
+        ? told
+        : told.withHint(
             String.format(
                 "%d files of its plaintext copy could not be deleted, such as %s. Delete them with"
                     + " the storage's own tools; verify_encryption with strays => true lists them.",
@@ -328,14 +365,13 @@ public final class TableDecryption {
 
   /** Deletes a copy that this run has made, and its manifest; but no file that a version has. */
   private void delete(LoggedGroup group, Collection<List<LoggedGroup>> versions) {
-    TableMetadata base = behind.operations().current(); // asks no KMS, which may be away
-    BaseTable target = view(PlaintextForm.of(base), base.currentSchemaId());
     BitSet used = new BitSet();
     versions.stream()
         .flatMap(List::stream)
         .filter(part -> part.manifests().equals(group.manifests()))
         .forEach(part -> used.or(part.positions()));
     try {
+      BaseTable target = view(PlaintextForm.of(base), base.currentSchemaId());
       List<DataFile> files = CopyManifests.files(target, group);
       List<String> unused =
           IntStream.range(0, files.size())

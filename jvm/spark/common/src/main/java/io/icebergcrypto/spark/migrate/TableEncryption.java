@@ -17,6 +17,7 @@ import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.spark.table.Progress;
 import io.icebergcrypto.spark.verify.Depth;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -32,6 +33,7 @@ import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.exceptions.CleanableFailure;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.spark.sql.SparkSession;
@@ -62,8 +64,9 @@ public final class TableEncryption {
   private final long kmsCallsBefore;
   private EncryptedKey kek;
   private final CopyManifests manifests = new CopyManifests();
-  private Map<Version, List<LoggedGroup>> kept = Map.of(); // those that the commit has
+  private final List<Map<Version, List<LoggedGroup>>> kept = new ArrayList<>(); // by commits
   private final Set<Proven> proven = new HashSet<>();
+  private boolean committing = false; // in this round
   private CopyPlan plan; // of the round before; null: it is not known what that has copied
   private boolean verified = false;
   private boolean looked = false; // whether the copies of earlier calls are still there
@@ -172,8 +175,19 @@ public final class TableEncryption {
       root = root.getCause();
     }
 
+    String reason = root.toString().lines().findFirst().orElse("");
+    if (committing) {
+      return new IcebergCryptoException(
+              "its commit failed: " + reason,
+              "The table is as it was, unless the catalog makes the commit later, and what was"
+                  + " copied is kept. Fix what failed, such as a grant, and call encrypt_table"
+                  + " again: it continues, or says that the table is encrypted.",
+              e)
+          .inTable(plaintext.name());
+    }
+
     return new IcebergCryptoException(
-            "its rows cannot be copied: " + root.toString().lines().findFirst().orElse(""),
+            "its rows cannot be copied: " + reason,
             "The table is as it was, and what was copied is kept. A file that is gone or damaged is"
                 + " named above or in an executor's log: restore it from a backup or an object"
                 + " version, and do not give up any of its rows for this. Fix anything else that"
@@ -187,6 +201,7 @@ public final class TableEncryption {
    * enough was copied for one call, it ends after that.
    */
   private EncryptionReport round(TableMetadata base) {
+    this.committing = false;
     TableMetadata form = EncryptedForm.of(base, plaintext.keyId(), keks(base));
     lookForCopies(base);
     begin("planning", 0, 0);
@@ -234,8 +249,9 @@ public final class TableEncryption {
       begin("commit", 0, 0);
       CancelledException.check();
       keep(base, keptMetadata);
+      kept.add(groups);
+      this.committing = true;
       keep = true; // it may get through without an answer
-      this.kept = groups;
       KeyIdChange.commit(
           plaintext.catalog(), plaintext.identifier(), base, next.operations().current());
       committed = true; // even if a server, of a replica that lags, say, shows otherwise
@@ -252,16 +268,15 @@ public final class TableEncryption {
     } catch (CommitFailedException e) {
       keep = false;
       return null;
-    } catch (IcebergCryptoException e) {
-      keep =
-          committed
-              || keep
-                  && !(e instanceof CancelledException) // that is before the commit
-                  && !LoadedMetadata.isSame(plaintext.table().operations().refresh(), base);
+    } catch (RuntimeException e) {
+      keep = committed || keep && !(e instanceof CleanableFailure);
       throw e;
     } finally {
       if (!keep) {
-        this.kept = Map.of();
+        if (committing) {
+          kept.remove(kept.size() - 1);
+        }
+
         BaseTable made = next;
         CancelledException.toTheEnd(() -> discard(made, keptMetadata));
       }
@@ -315,8 +330,7 @@ public final class TableEncryption {
       BaseTable target = target(EncryptedForm.withSchema(form, source.schema().schemaId()));
       boolean done = false;
       try {
-        LoggedGroup copy =
-            new GroupCopy(spark, group, target, form).copy(log.newManifest(), written -> {});
+        LoggedGroup copy = new GroupCopy(spark, group, target, form).copy(log.newManifest());
         proof.prove(source, target, copy, group.files());
         copied(target, copy, group);
         done = true;
