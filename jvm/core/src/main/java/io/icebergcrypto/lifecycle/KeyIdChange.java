@@ -6,7 +6,10 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
+import io.icebergcrypto.metadata.MetadataFile;
+import java.util.List;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
@@ -16,12 +19,17 @@ import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.io.FileIO;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The one commit that gives a plaintext table a key id, and encrypted files in place of its own;
  * and the one that takes it away.
  */
 public final class KeyIdChange {
+  private static final Logger LOG = LoggerFactory.getLogger(KeyIdChange.class);
+
   private KeyIdChange() {}
 
   /**
@@ -56,12 +64,14 @@ public final class KeyIdChange {
   }
 
   /**
-   * Looks for plaintext that another client has added while a table was encrypted, on a REST
-   * catalog, whose commits do not conflict when they change other branches.
+   * Looks for what another client has done just before a table was encrypted, on a REST catalog,
+   * whose commits do not conflict when they change other branches: for plaintext that it added, and
+   * for branches and tags that are gone.
    *
    * @param base the metadata that the commit was made on; while a server still shows that one, or
    *     an older one, there is nothing to look at
-   * @throws PlaintextException when there is some; the table is encrypted nevertheless
+   * @throws PlaintextException when there is plaintext; the table is encrypted nevertheless
+   * @throws IcebergCryptoException when there are such branches and tags, likewise
    */
   public static void requireEncrypted(
       EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base) {
@@ -69,6 +79,7 @@ public final class KeyIdChange {
     TableMetadata now = table.operations().current();
     if (!LoadedMetadata.isSame(now, base) && !LoadedMetadata.isOlder(now, base)) {
       requireEncrypted(table.name(), now);
+      requireRefs(table, base, now);
     }
   }
 
@@ -116,6 +127,51 @@ public final class KeyIdChange {
                     EncryptionProperties.KEY_ID, EncryptionProperties.keyId(metadata.properties())))
             .inTable(table);
       }
+    }
+  }
+
+  /**
+   * No requirement of a commit covers refs that are new: they go with the snapshots they are on.
+   */
+  private static void requireRefs(BaseTable table, TableMetadata base, TableMetadata now) {
+    TableMetadata before = lastPlaintext(table, base, now);
+    List<String> gone =
+        before == null
+            ? List.of()
+            : before.refs().keySet().stream()
+                .filter(ref -> base.ref(ref) == null && now.ref(ref) == null)
+                .map(ref -> String.format("%s (snapshot %d)", ref, before.ref(ref).snapshotId()))
+                .toList();
+    if (!gone.isEmpty()) {
+      throw new IcebergCryptoException(
+              "the commit removed branches and tags that another client created just before: "
+                  + String.join(", ", gone),
+              String.format(
+                  "The table is encrypted (%s is '%s'), and has all that it showed before."
+                      + " Until purge_plaintext, the rows of these snapshots can be read from %s.",
+                  EncryptionProperties.KEY_ID,
+                  EncryptionProperties.keyId(now.properties()),
+                  now.properties().get(EncryptionProperties.PLAINTEXT_METADATA)))
+          .inTable(table.name());
+    }
+  }
+
+  /** The last metadata of other clients between base and commit; null: the base, or unreadable. */
+  private static TableMetadata lastPlaintext(
+      BaseTable table, TableMetadata base, TableMetadata now) {
+    FileIO io = TableFileIO.storageBelow(table.io());
+    try {
+      return now.previousFiles().stream()
+          .map(TableMetadata.MetadataLogEntry::file)
+          .dropWhile(file -> !file.equals(base.metadataFileLocation()))
+          .skip(1)
+          .map(file -> MetadataFile.read(io, file).metadata())
+          .takeWhile(metadata -> EncryptionProperties.keyId(metadata.properties()) == null)
+          .reduce((one, later) -> later)
+          .orElse(null);
+    } catch (RuntimeException e) {
+      LOG.warn("Table {}: cannot read what other clients have committed", table.name(), e);
+      return null;
     }
   }
 }
