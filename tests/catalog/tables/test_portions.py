@@ -241,9 +241,7 @@ def test_a_partition_spec_that_is_gone_between_two_portions(hadoop: Lake) -> Non
     assert portion(hadoop, 2).copied_files == 2
     hadoop.sql(f"ALTER TABLE {table} ADD PARTITION FIELD part")
     system, name = f"CALL {hadoop.catalog}.system", f"table => '{hadoop.namespace}.t'"
-    hadoop.sql(
-        f"{system}.rewrite_data_files({name}, options => map('rewrite-all', 'true'))"
-    )
+    hadoop.sql(f"{system}.rewrite_data_files({name}, options => map('rewrite-all', 'true'))")
     insert(hadoop, 3)  # what was rewritten is in no manifest then
     now = hadoop.value("SELECT cast(now() AS STRING)")
     hadoop.sql(
@@ -262,9 +260,8 @@ def test_a_column_of_imported_files_that_is_added_between_two_portions(hadoop: L
     for i in range(3):
         rows = f"SELECT {i}L AS id, '{MARKER}-{i}' AS note, 'p' AS part, {i}L AS x"
         hadoop.spark.sql(rows).coalesce(1).write.mode("append").parquet(str(folder))
-    hadoop.sql(
-        f"CALL {hadoop.catalog}.system.add_files(table => '{hadoop.namespace}.t', source_table => '`parquet`.`{folder}`')"
-    )
+    source = f"source_table => '`parquet`.`{folder}`'"
+    hadoop.sql(f"CALL {hadoop.catalog}.system.add_files(table => '{hadoop.namespace}.t', {source})")
     assert portion(hadoop, 2).copied_files == 2
     hadoop.sql(f"ALTER TABLE {table} ADD COLUMN x BIGINT")
     assert [row.x for row in hadoop.sql(f"SELECT x FROM {table} ORDER BY id")] == [0, 1, 2]
