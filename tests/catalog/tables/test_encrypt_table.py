@@ -187,11 +187,13 @@ def test_branches_and_tags(lake: Lake) -> None:
     lake.sql(f"DELETE FROM {table} WHERE id = 1")
     lake.sql(f"ALTER TABLE {table} DROP COLUMN part")
     lake.sql(f"INSERT INTO {table} VALUES (5, '{MARKER}-5')")
-    shown = {ref: rows(lake, table, f"VERSION AS OF '{ref}'") for ref in ("first", "side", "main")}
+    lake.sql(f"ALTER TABLE {table} CREATE TAG again")  # which comes before the others
+    names = ("again", "first", "side", "main")
+    shown = {ref: rows(lake, table, f"VERSION AS OF '{ref}'") for ref in names}
     query = f"SELECT name, type, max_reference_age_in_ms, min_snapshots_to_keep FROM {table}.refs ORDER BY name"
     refs = lake.sql(query)
     row = encrypt(lake)
-    assert row.refs == 3
+    assert row.refs == 4
     for ref, expected in shown.items():
         assert rows(lake, table, f"VERSION AS OF '{ref}'") == expected, ref
     assert len(shown["first"][0]) == 3

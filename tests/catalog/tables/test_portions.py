@@ -145,7 +145,7 @@ def test_what_is_lost_of_the_log_is_copied_again(hadoop: Lake) -> None:
     for content in ("[]", "{}"):
         with changed({second: content.encode()}):
             assert left(hadoop) == 2, content
-    with changed({second: text.replace('"layout":1', '"layout":9').encode()}):
+    with changed({second: text.replace('"layout":2', '"layout":9').encode()}):
         refused(hadoop, second.name, "another version")
     with changed({second: text.replace('"k1"', '"k2"').encode()}):
         refused(
@@ -233,6 +233,40 @@ def test_rows_are_compared_when_they_are_copied(hadoop: Lake) -> None:
         thread.join()
     assert headers(hadoop) == [] and left(hadoop) == 2
     assert finish(hadoop) == 2 and hadoop.ids(table) == [0, 1, 10, 11]
+
+
+@pytest.mark.nightly
+def test_a_partition_spec_that_is_gone_between_two_portions(hadoop: Lake) -> None:
+    table = table_of(hadoop, 3, format__version="2")
+    assert portion(hadoop, 2).copied_files == 2
+    hadoop.sql(f"ALTER TABLE {table} ADD PARTITION FIELD part")
+    system, name = f"CALL {hadoop.catalog}.system", f"table => '{hadoop.namespace}.t'"
+    hadoop.sql(f"{system}.rewrite_data_files({name}, options => map('rewrite-all', 'true'))")
+    insert(hadoop, 3)  # what was rewritten is in no manifest then
+    now = hadoop.value("SELECT cast(now() AS STRING)")
+    hadoop.sql(
+        f"{system}.expire_snapshots({name}, older_than => TIMESTAMP '{now}', clean_expired_metadata => true)"
+    )
+    assert 0 not in dict(hadoop.java(table).specs())
+    files = hadoop.value(f"SELECT count(*) FROM {table}.files")
+    assert left(hadoop) == files and finish(hadoop) == files
+    assert hadoop.ids(table) == [0, 1, 2, 3, 10, 11, 12, 13]
+
+
+@pytest.mark.nightly
+def test_a_column_of_imported_files_that_is_added_between_two_portions(hadoop: Lake) -> None:
+    """Files without column ids are read by names, and they have a column that the table does not have yet."""
+    table, folder = hadoop.create(key=None), hadoop.folder / "imported"
+    for i in range(3):
+        rows = f"SELECT {i}L AS id, '{MARKER}-{i}' AS note, 'p' AS part, {i}L AS x"
+        hadoop.spark.sql(rows).coalesce(1).write.mode("append").parquet(str(folder))
+    source = f"source_table => '`parquet`.`{folder}`'"
+    hadoop.sql(f"CALL {hadoop.catalog}.system.add_files(table => '{hadoop.namespace}.t', {source})")
+    assert portion(hadoop, 2).copied_files == 2
+    hadoop.sql(f"ALTER TABLE {table} ADD COLUMN x BIGINT")
+    assert [row.x for row in hadoop.sql(f"SELECT x FROM {table} ORDER BY id")] == [0, 1, 2]
+    assert left(hadoop) == 3 and finish(hadoop) == 3
+    assert [row.x for row in hadoop.sql(f"SELECT x FROM {table} ORDER BY id")] == [0, 1, 2]
 
 
 def row_ids(lake: Lake, of: str = "") -> list[tuple[int, int]]:

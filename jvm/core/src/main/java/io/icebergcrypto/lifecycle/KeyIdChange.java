@@ -7,7 +7,10 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.behind.CommitOutcome;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
+import io.icebergcrypto.metadata.MetadataFile;
+import java.util.List;
 import java.util.Objects;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
@@ -19,12 +22,17 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CleanableFailure;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.io.FileIO;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The one commit that gives a plaintext table a key id, and encrypted files in place of its own;
  * and the one that takes it away.
  */
 public final class KeyIdChange {
+  private static final Logger LOG = LoggerFactory.getLogger(KeyIdChange.class);
+
   private KeyIdChange() {}
 
   /**
@@ -59,12 +67,14 @@ public final class KeyIdChange {
   }
 
   /**
-   * Looks for plaintext that another client has added while a table was encrypted, on a REST
-   * catalog, whose commits do not conflict when they change other branches.
+   * Looks for what another client has done just before a table was encrypted, on a REST catalog,
+   * whose commits do not conflict when they change other branches: for plaintext that it added, and
+   * for branches and tags that are gone.
    *
    * @param base the metadata that the commit was made on; while a server still shows that one, or
    *     an older one, there is nothing to look at
-   * @throws PlaintextException when there is some; the table is encrypted nevertheless
+   * @throws PlaintextException when there is plaintext; the table is encrypted nevertheless
+   * @throws IcebergCryptoException when there are such branches and tags, likewise
    */
   public static void requireEncrypted(
       EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base) {
@@ -72,6 +82,7 @@ public final class KeyIdChange {
     TableMetadata now = table.operations().current();
     if (!LoadedMetadata.isSame(now, base) && !LoadedMetadata.isOlder(now, base)) {
       requireEncrypted(table.name(), now);
+      requireRefs(table, base, now);
     }
   }
 
@@ -157,6 +168,52 @@ public final class KeyIdChange {
                     EncryptionProperties.KEY_ID, EncryptionProperties.keyId(metadata.properties())))
             .inTable(table);
       }
+    }
+  }
+
+  /**
+   * No requirement of a commit covers refs that are new: they go with the snapshots they are on.
+   */
+  private static void requireRefs(BaseTable table, TableMetadata base, TableMetadata now) {
+    TableMetadata before = lastPlaintext(table, base, now);
+    List<String> gone =
+        before == null
+            ? List.of()
+            : before.refs().keySet().stream()
+                .filter(ref -> base.ref(ref) == null && now.ref(ref) == null)
+                .map(ref -> String.format("%s (snapshot %d)", ref, before.ref(ref).snapshotId()))
+                .toList();
+    if (!gone.isEmpty()) {
+      throw new IcebergCryptoException(
+              "the commit removed branches and tags that another client created just before: "
+                  + String.join(", ", gone),
+              String.format(
+                  "The table is encrypted (%s is '%s'), and has all that it showed before."
+                      + " Until purge_plaintext, the rows of these snapshots can be read from %s.",
+                  EncryptionProperties.KEY_ID,
+                  EncryptionProperties.keyId(now.properties()),
+                  now.properties().get(EncryptionProperties.PLAINTEXT_METADATA)))
+          .inTable(table.name());
+    }
+  }
+
+  /** The last metadata of other clients between base and commit; null: the base, or unreadable. */
+  private static TableMetadata lastPlaintext(
+      BaseTable table, TableMetadata base, TableMetadata now) {
+    FileIO io = TableFileIO.storageBelow(table.io());
+    try {
+      List<String> files =
+          now.previousFiles().stream().map(TableMetadata.MetadataLogEntry::file).toList();
+      int after = files.indexOf(base.metadataFileLocation()) + 1; // a short log has only newer ones
+      return files.stream()
+          .skip(after)
+          .map(file -> MetadataFile.read(io, file).metadata())
+          .takeWhile(metadata -> EncryptionProperties.keyId(metadata.properties()) == null)
+          .reduce((one, later) -> later)
+          .orElse(null);
+    } catch (RuntimeException e) {
+      LOG.warn("Table {}: cannot read what other clients have committed", table.name(), e);
+      return null;
     }
   }
 }

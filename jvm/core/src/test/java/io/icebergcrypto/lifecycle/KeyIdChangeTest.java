@@ -161,6 +161,7 @@ class KeyIdChangeTest extends LakeFixture {
           .containsEntry("encryption.key-id", "k1")
           .containsEntry("owner-team", "sales");
       TestLake.append(table, 2);
+      KeyIdChange.requireEncrypted(fresh, T, base);
       assertThatThrownBy(() -> TestLake.append(running, 3)) // its file was written before
           .isInstanceOf(PlaintextException.class);
       TestLake.append(running, 3);
@@ -255,6 +256,27 @@ class KeyIdChangeTest extends LakeFixture {
     assertThatThrownBy(() -> KeyIdChange.requireEncrypted("lake.db.t", ops.refresh()))
         .isInstanceOf(PlaintextException.class)
         .hasMessageContainingAll("lake.db.t", "another client committed it");
+  }
+
+  /** Such a tag goes with the snapshot that it is on. */
+  @Test
+  void aTagOfAnotherClientThatIsGoneIsTold() throws IOException {
+    TableMetadata base = create();
+    TableMetadata next = encrypted(base, 0, 1);
+    TableOperations ops = ((BaseTable) catalog.loadTable(T)).operations();
+    Table other = lake.open(Map.of()).loadTable(T);
+    other.manageSnapshots().createTag("late", base.currentSnapshot().snapshotId()).commit();
+    if (backend != Backend.REST) {
+      assertThatThrownBy(() -> ops.commit(ops.current(), next))
+          .isInstanceOf(CommitFailedException.class);
+      return;
+    }
+
+    ops.commit(ops.current(), next);
+    TestLake.append(catalog.loadTable(T), 2);
+    assertThatThrownBy(() -> KeyIdChange.requireEncrypted(catalog, T, base))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("lake.db.t", "removed branches and tags", ": late (snapshot ");
   }
 
   /** A replica that lags, say, gives it after newer one. */

@@ -50,7 +50,7 @@ import org.slf4j.LoggerFactory;
  */
 public final class CopyLog {
   private static final Logger LOG = LoggerFactory.getLogger(CopyLog.class);
-  private static final int LAYOUT = 1;
+  private static final int LAYOUT = 2;
   private static final Long NO_SNAPSHOT = -1L; // Iceberg does not encode null
 
   private final TableMetadata metadata;
@@ -274,6 +274,8 @@ public final class CopyLog {
     Map<String, Object> json = new LinkedHashMap<>();
     json.put("schema", group.schemaId());
     json.put("last_column", group.lastColumnId());
+    json.put("spec", group.spec());
+    json.put("name_mapping", group.nameMapping());
     json.put("copies", group.copies().stream().map(CopyLog::array).toList());
     json.put("manifests", group.manifests().stream().map(CopyLog::encoded).toList());
     return Json.of(json);
@@ -344,7 +346,12 @@ public final class CopyLog {
       }
 
       return new LoggedGroup(
-          json.get("schema").getAsInt(), json.get("last_column").getAsInt(), copies, manifests);
+          json.get("schema").getAsInt(),
+          json.get("last_column").getAsInt(),
+          json.get("spec").getAsString(),
+          json.get("name_mapping").getAsString(),
+          copies,
+          manifests);
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read " + header.body(), e);
     }

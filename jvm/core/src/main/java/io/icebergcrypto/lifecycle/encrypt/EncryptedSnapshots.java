@@ -53,6 +53,7 @@ public final class EncryptedSnapshots {
     return table;
   }
 
+  /** Main's version is the last one: the others would begin with its rows. */
   private void run(Map<Version, List<LoggedGroup>> groups) {
     Snapshot trunk = trunk(groups);
     for (Version version : Version.distinct(byRef)) {

@@ -4,6 +4,7 @@ import io.icebergcrypto.NotSupportedException;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.TableMetadata;
@@ -42,9 +43,11 @@ public record Version(long snapshotId, int schemaId) {
     return versions;
   }
 
-  /** The different ones. */
+  /** The different ones; that of main is the last one, whichever other names it has. */
   public static List<Version> distinct(Map<String, Version> byRef) {
-    return byRef.values().stream().distinct().toList();
+    Version main = byRef.get(SnapshotRef.MAIN_BRANCH);
+    Stream<Version> others = byRef.values().stream().filter(version -> !version.equals(main));
+    return Stream.concat(others, Stream.ofNullable(main)).distinct().toList();
   }
 
   private static Version of(TableMetadata metadata, SnapshotRef ref) {

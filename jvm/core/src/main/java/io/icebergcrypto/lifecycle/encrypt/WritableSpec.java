@@ -1,7 +1,10 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
+import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
 
@@ -28,6 +31,18 @@ public final class WritableSpec {
             id -> isWritable(form.spec(id), form.schema()) && isWritable(form.spec(id), written))
         .findFirst()
         .orElseThrow(() -> new IllegalStateException("No partition spec can be used"));
+  }
+
+  /**
+   * The specs of the table to be, as JSON: the table may lose one of them, and give its id to
+   * another one.
+   */
+  public static Set<String> all(TableMetadata base) {
+    TableMetadata.Builder builder = TableMetadata.buildFrom(base);
+    ensure(base, builder);
+    return builder.build().specs().stream()
+        .map(PartitionSpecParser::toJson)
+        .collect(Collectors.toSet());
   }
 
   /** Adds the spec of no partitions when no other can be used. */

@@ -76,7 +76,7 @@ final class CopyLogTest {
     write(
         folder + String.format("group-%06d.json", number),
         String.format(
-            "{\"layout\":1,\"table_uuid\":\"%s\",\"key_id\":\"%s\",\"body\":\"%s\"}",
+            "{\"layout\":2,\"table_uuid\":\"%s\",\"key_id\":\"%s\",\"body\":\"%s\"}",
             table.uuid(), keyId, body));
   }
 

@@ -5,12 +5,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.util.Map;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.inmemory.InMemoryCatalog;
 import org.apache.iceberg.types.Types;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -47,6 +50,30 @@ final class WritableSpecTest {
       assertThat(specOf(after)).isEqualTo(expected);
       assertThat(after.specs()).hasSize(specs);
       assertThat(after.spec().specId()).isEqualTo(table.spec().specId());
+    }
+  }
+
+  /** That of no partitions, which only the copy has, and whose id the table gives to another. */
+  @Test
+  void aSpecIsMoreThanItsId() throws Exception {
+    try (InMemoryCatalog catalog = new InMemoryCatalog()) {
+      catalog.initialize("lake", Map.of());
+      catalog.createNamespace(Namespace.of("db"));
+      PartitionSpec spec = PartitionSpec.builderFor(SCHEMA).identity("a").identity("id").build();
+      BaseTable table =
+          (BaseTable)
+              catalog
+                  .buildTable(TableIdentifier.of("db", "t"), SCHEMA)
+                  .withPartitionSpec(spec)
+                  .withProperty("format-version", "1")
+                  .create();
+      table.updateSpec().removeField("a").commit();
+      table.updateSchema().deleteColumn("a").commit();
+      String copied = PartitionSpecParser.toJson(form(table).specs().get(2));
+      assertThat(WritableSpec.all(table.operations().refresh())).hasSize(3).contains(copied);
+      table.updateSpec().addField(Expressions.bucket("id", 4)).commit();
+      assertThat(table.spec().specId()).isEqualTo(2);
+      assertThat(WritableSpec.all(table.operations().refresh())).hasSize(4).doesNotContain(copied);
     }
   }
 

@@ -22,6 +22,8 @@ import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.ManifestReader;
 import org.apache.iceberg.ManifestWriter;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.encryption.EncryptedOutputFile;
 
 /**
@@ -49,14 +51,17 @@ final class CopyManifests {
     return writer.toManifestFile();
   }
 
-  /** The files that a group's manifest lists, in order, used or not. */
+  /**
+   * The files that a group's manifest lists, in order, used or not. Without their partitions where
+   * the table no longer has the group's spec: no version consists of that group then.
+   */
   static List<DataFile> files(BaseTable target, LoggedGroup group) {
     List<DataFile> files = new ArrayList<>();
     for (ManifestFile manifest : group.manifests()) {
       ManifestFile readable =
           GenericManifestFile.copyOf(manifest).withSnapshotId(ANY_SNAPSHOT).build();
       try (ManifestReader<DataFile> reader =
-          ManifestFiles.read(readable, target.io(), target.specs())) {
+          ManifestFiles.read(readable, target.io(), spec(target, group, manifest))) {
         reader.forEach(file -> files.add(file.copy()));
       } catch (IOException e) {
         throw new UncheckedIOException("Cannot read " + manifest.path(), e);
@@ -64,6 +69,14 @@ final class CopyManifests {
     }
 
     return files;
+  }
+
+  private static Map<Integer, PartitionSpec> spec(
+      BaseTable target, LoggedGroup group, ManifestFile manifest) {
+    int id = manifest.partitionSpecId();
+    PartitionSpec spec = target.specs().get(id);
+    boolean isThat = spec != null && PartitionSpecParser.toJson(spec).equals(group.spec());
+    return Map.of(id, isThat ? spec : PartitionSpec.unpartitioned());
   }
 
   /**

@@ -4,6 +4,7 @@ import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
 import io.icebergcrypto.lifecycle.encrypt.Unit;
 import io.icebergcrypto.lifecycle.encrypt.UnitCopy;
 import io.icebergcrypto.lifecycle.encrypt.Version;
+import io.icebergcrypto.lifecycle.encrypt.WritableSpec;
 import io.icebergcrypto.spark.table.Workers;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -16,6 +17,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.SortedMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Consumer;
@@ -47,6 +49,8 @@ final class CopyPlan {
   private final Map<Unit, Share> units = new HashMap<>();
   private final List<List<LoggedGroup>> groups = new ArrayList<>(); // of each version
   private final String name;
+  private final Set<String> specs;
+  private final String nameMapping;
   private TableMetadata base;
   private List<FileScanTask> newFiles; // null: what is missing is found by a scan
   private int newFilesOf;
@@ -138,6 +142,8 @@ final class CopyPlan {
   CopyPlan(SourceViews views, String name, TableMetadata base, List<LoggedGroup> copied) {
     this.views = views;
     this.name = name;
+    this.specs = WritableSpec.all(base);
+    this.nameMapping = LoggedGroup.nameMapping(base);
     this.base = base;
     this.versions = versions(name, base);
     versions.forEach(version -> groups.add(new ArrayList<>()));
@@ -182,7 +188,9 @@ final class CopyPlan {
     if (changed < 0
         || filesLeft > 0
         || now.formatVersion() != base.formatVersion()
-        || now.currentSchemaId() != base.currentSchemaId()) {
+        || now.currentSchemaId() != base.currentSchemaId()
+        || !WritableSpec.all(now).equals(specs)
+        || !LoggedGroup.nameMapping(now).equals(nameMapping)) {
       return false;
     }
 
@@ -424,9 +432,14 @@ final class CopyPlan {
         });
   }
 
+  /**
+   * The versions that a copy can be of: none where the table has changed what its ids stand for.
+   */
   private long suited(LoggedGroup group) {
     long bits = 0;
-    if (base.schemasById().containsKey(group.schemaId())) {
+    if (base.schemasById().containsKey(group.schemaId())
+        && specs.contains(group.spec())
+        && nameMapping.equals(group.nameMapping())) {
       for (int i = 0; i < versions.size(); i++) {
         int schemaId = versions.get(i).schemaId();
         if (schemaId == group.schemaId()

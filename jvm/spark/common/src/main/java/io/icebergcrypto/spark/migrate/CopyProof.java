@@ -150,10 +150,19 @@ record CopyProof(SparkSession spark, String name) {
     }
   }
 
-  /** The files of a group; null when the list itself is gone. */
-  private List<DataFile> listed(BaseTable target, LoggedGroup group) {
+  /** The files of a group; null when the list itself is gone, or not that of the group. */
+  List<DataFile> listed(BaseTable target, LoggedGroup group) {
     try {
-      return CopyManifests.files(target, group);
+      List<DataFile> files = CopyManifests.files(target, group);
+      if (group.positions().length() <= files.size()) {
+        return files;
+      }
+
+      LOG.warn(
+          "Table {}: a list of copies has {} files only; they are copied again",
+          name,
+          files.size());
+      return null;
     } catch (NotFoundException | TamperedException e) {
       LOG.warn("Table {}: a list of copies is gone or changed; they are copied again", name, e);
       return null;

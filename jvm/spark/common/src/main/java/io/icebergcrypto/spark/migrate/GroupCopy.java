@@ -15,6 +15,7 @@ import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.MetadataColumns;
+import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.ScanTaskGroup;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
@@ -66,6 +67,8 @@ record GroupCopy(SparkSession spark, CopyPlan.Group group, BaseTable target, Tab
     return new LoggedGroup(
         schema.schemaId(),
         form.lastColumnId(),
+        PartitionSpecParser.toJson(form.spec(specId)),
+        LoggedGroup.nameMapping(form),
         copies,
         List.of(CopyManifests.write(target, manifest, specId, all)));
   }

@@ -407,7 +407,7 @@ public final class TableEncryption {
     TableMetadata copied = next.operations().current();
     Snapshot made = copied.snapshot(copied.ref(ref).snapshotId());
     long rows = groups.stream().mapToLong(LoggedGroup::rows).sum();
-    proof.requireRows(ref, rows, rowsOf(made));
+    proof.requireRows(ref, rows, listedRows(next, made));
     int schemaId = version.schemaId();
     List<Proven> unproven =
         groups.stream()
@@ -425,7 +425,14 @@ public final class TableEncryption {
     }
   }
 
-  /** How many rows a snapshot has, by its manifests; 0 without one. */
+  /** By the manifests: a summary does not count what a branch began with. */
+  private static long listedRows(BaseTable table, Snapshot snapshot) {
+    return snapshot.allManifests(table.io()).stream()
+        .mapToLong(manifest -> manifest.addedRowsCount() + manifest.existingRowsCount())
+        .sum();
+  }
+
+  /** How many rows a snapshot has, as it says; 0 without one. */
   private static long rowsOf(Snapshot snapshot) {
     return snapshot == null
         ? 0

@@ -27,6 +27,7 @@ import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.ManifestWriter;
 import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.hadoop.HadoopTables;
@@ -44,6 +45,10 @@ import org.junit.jupiter.params.provider.MethodSource;
 class CopyPlanTest {
   private static final Schema SCHEMA =
       new Schema(Types.NestedField.required(1, "id", Types.LongType.get()));
+
+  private static final String NAMES = "schema.name-mapping.default";
+  private static final String OF_ID =
+      PartitionSpecParser.toJson(PartitionSpec.builderFor(SCHEMA).identity("id").build());
 
   @TempDir private Path folder;
   private BaseTable table;
@@ -132,6 +137,18 @@ class CopyPlanTest {
                     .manageSnapshots()
                     .createTag("t", table.currentSnapshot().snapshotId())
                     .commit()),
+        change(
+            "append, and names of columns",
+            table -> {
+              table.updateProperties().set(NAMES, "[]").commit();
+              table.newAppend().appendFile(file("n")).commit();
+            }),
+        change(
+            "append, and a partition spec",
+            table -> {
+              table.updateSpec().addField("id").commit();
+              table.newAppend().appendFile(file("n")).commit();
+            }),
         change(
             "column", table -> table.updateSchema().addColumn("x", Types.LongType.get()).commit()),
         change("upgrade", table -> table.updateProperties().set("format-version", "3").commit()));
@@ -232,6 +249,28 @@ class CopyPlanTest {
         .cleanupLevel(CleanupLevel.NONE)
         .commit();
     assertThat(follows(plan)).isFalse();
+  }
+
+  @Test
+  void copiesThatWereReadByOtherNamesAreMadeAgain() {
+    copiedPlan();
+    assertThat(plan().filesLeft()).isZero();
+    table.updateProperties().set(NAMES, "[]").commit();
+    assertThat(plan().filesLeft()).isEqualTo(2);
+    table.updateProperties().remove(NAMES).commit();
+    assertThat(plan().filesLeft()).isZero();
+  }
+
+  @Test
+  void copiesOfASpecThatIsAnotherNowAreMadeAgain() {
+    copiedPlan();
+    for (String spec : List.of("{\"spec-id\":1,\"fields\":[]}", OF_ID)) {
+      copied.replaceAll(
+          group ->
+              new LoggedGroup(
+                  group.schemaId(), 1, spec, group.nameMapping(), group.copies(), List.of()));
+      assertThat(plan().filesLeft()).as(spec).isEqualTo(2);
+    }
   }
 
   @Test
@@ -363,7 +402,14 @@ class CopyPlanTest {
       copies.add(new UnitCopy(unit, copies.size(), 1, 1));
     }
 
-    LoggedGroup group = new LoggedGroup(table.schema().schemaId(), 1, copies, List.of());
+    LoggedGroup group =
+        new LoggedGroup(
+            table.schema().schemaId(),
+            1,
+            PartitionSpecParser.toJson(PartitionSpec.unpartitioned()),
+            LoggedGroup.nameMapping(table.operations().current()),
+            copies,
+            List.of());
     copied.add(group);
     return group;
   }

@@ -1,0 +1,91 @@
+package io.icebergcrypto.lifecycle.encrypt;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestLake;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestWriter;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.PartitionSpecParser;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** With Spark by test_branches_and_tags in test_encrypt_table.py. */
+@ParameterizedClass
+@EnumSource(names = "HADOOP")
+class EncryptedSnapshotsTest extends LakeFixture {
+  private Table plain;
+
+  /**
+   * A tag of main's head comes before a tag and a branch that have other rows.
+   *
+   * @param shared whether all have a file in common
+   */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void noneHasTheRowsOfMainBesideItsOwn(boolean shared) throws IOException {
+    this.plain = catalog.createTable(T, TestLake.SCHEMA);
+    DataFile old = TestLake.write(plain, 1);
+    DataFile work = TestLake.write(plain, 2);
+    DataFile main = TestLake.write(plain, 3);
+    plain.newAppend().appendFile(old).commit();
+    plain.manageSnapshots().createTag("old", plain.currentSnapshot().snapshotId()).commit();
+    plain.newOverwrite().deleteFile(old).addFile(work).commit();
+    plain.manageSnapshots().createBranch("work", plain.currentSnapshot().snapshotId()).commit();
+    plain.newOverwrite().deleteFile(work).addFile(main).commit();
+    plain.manageSnapshots().createTag("again", plain.currentSnapshot().snapshotId()).commit();
+
+    TableMetadata base = TestLake.metadata(plain);
+    Map<String, Version> versions = Version.byRef("lake.db.t", base);
+    List<LoggedGroup> common = shared ? List.of(group(TestLake.write(plain, 4))) : List.of();
+    Map<Version, List<LoggedGroup>> groups = new HashMap<>();
+    Map.of("old", old, "work", work, "main", main)
+        .forEach(
+            (ref, file) ->
+                groups.put(
+                    versions.get(ref),
+                    Stream.concat(common.stream(), Stream.of(group(file))).toList()));
+    BaseTable made =
+        EncryptedSnapshots.make(
+            catalog,
+            "lake.db.t",
+            catalog.context().unchecked(T).operations(),
+            base,
+            PlaintextForm.of(base),
+            groups);
+    Map.of("old", 1L, "work", 2L, "main", 3L, "again", 3L)
+        .forEach(
+            (ref, id) ->
+                assertThat(TestLake.rows(made, made.refs().get(ref).snapshotId()))
+                    .as(ref)
+                    .isEqualTo(shared ? List.of(id, 4L) : List.of(id)));
+  }
+
+  private LoggedGroup group(DataFile file) {
+    String path = file.location().replaceFirst("\\.parquet$", "-m0.avro");
+    ManifestWriter<DataFile> writer =
+        ManifestFiles.write(2, plain.spec(), plain.io().newOutputFile(path), null);
+    try (writer) {
+      writer.add(file);
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+
+    ManifestFile manifest = writer.toManifestFile();
+    String spec = PartitionSpecParser.toJson(PartitionSpec.unpartitioned());
+    return new LoggedGroup(0, 2, spec, "", List.of(), List.of(manifest));
+  }
+}
