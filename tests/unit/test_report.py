@@ -18,7 +18,6 @@ from pyspark_iceberg_crypto import (
 from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 from pyspark_iceberg_crypto.verbs import kept_reports
 
-
 LONG = {
     **{"kind": "data", "path": "s3://bucket" + 3 * "/a-folder" + "/data/00000-0-" + 3 * "uuid" * 9},
     **{"problem": 20 * "a word ", "hint": 60 * "a word ", "unchecked": False, "code": "plaintext"},

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlparse
 
@@ -242,6 +243,44 @@ def test_a_commit_without_an_answer_keeps_its_files(lake: Lake) -> None:
     assert fresh.ids(fresh.table()) == [1, 2]
     with pytest.raises(NotEncryptedError):
         decrypt_table(lake.spark, fresh.table(), confirm=True)
+
+
+class AnswersEarly(FaultProxy):
+    """A gateway that answers a change of the key id by itself, before the server has made it."""
+
+    late: Any = None
+    body = b""
+
+    def ask(self, request: Any, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        if self.late is not None or not commits_key_id(body):
+            return super().ask(request, body)
+        headers = {k: v for k, v in request.headers.items() if k.lower() != "content-length"}
+        self.late = SimpleNamespace(command="POST", path=request.path, headers=headers)
+        self.body = body
+        error = {"message": "out of tea", "type": "Teapot", "code": 418}
+        return 418, [], json.dumps({"error": error}).encode()
+
+    def arrive(self) -> None:
+        assert super().ask(self.late, self.body)[0] == 200
+
+
+@pytest.mark.nightly
+@pytest.mark.catalogs("rest")
+@pytest.mark.parametrize("encrypts", [True, False], ids=["encrypt", "decrypt"])
+def test_a_commit_that_is_made_late_keeps_its_files(lake: Lake, encrypts: bool) -> None:
+    table = lake.create(key=None if encrypts else "k1")
+    lake.sql(f"INSERT INTO {table} VALUES (1, '{MARKER}', 'p'), (2, '{MARKER}', 'p')")
+    with proxied(lake, AnswersEarly) as (through, proxy):
+        with pytest.raises(IcebergCryptoError, match="may have made the commit"):
+            if encrypts:
+                encrypt_table(lake.spark, through.table(), "k1")
+            else:
+                decrypt_table(lake.spark, through.table(), confirm=True)
+        proxy.arrive()  # type: ignore[attr-defined]
+    fresh = lake.with_options({})
+    assert fresh.ids(fresh.table()) == [1, 2]
+    with verify_table(lake.spark, fresh.table()) as report:
+        assert report.ok == encrypts
 
 
 @pytest.mark.nightly

@@ -7,18 +7,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlparse
 
 import pytest
-from doubles.faults import FaultProxy
 from harness.files import MARKER, changed, path_of, untouched
 from harness.lake import Lake
 from harness.world import World
 from pyspark.sql import SparkSession
 
-from pyspark_iceberg_crypto import NotSupportedError, encrypt_table, repair_table, verify_table
+from pyspark_iceberg_crypto import repair_table, verify_table
 from pyspark_iceberg_crypto.doctor import diagnose_tables
 
 
@@ -473,54 +470,6 @@ def test_a_catalog_or_a_server_that_would_refuse_it(spark: SparkSession, world: 
     assert rest.ids(table) == [1]
     row = encrypt(rest)
     assert (row.copied_files, row.kms_calls) == (0, 3)
-
-
-class CommitsLate(FaultProxy):
-    """Fails the commit that encrypts, and makes it when the next attempt has written its manifest lists."""
-
-    lists: Path
-    """Where these are."""
-    late: Any = None
-    body = b""
-    written = 0
-
-    def ask(self, request: Any, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        encrypts = b'"updates"' in body and b'"encryption.key-id"' in body
-        if encrypts and self.late is None:
-            headers = {k: v for k, v in request.headers.items() if k.lower() != "content-length"}
-            self.late = SimpleNamespace(command="POST", path=request.path, headers=headers)
-            self.body, self.written = body, len(list(self.lists.glob("snap-*")))
-            other = {"action": "set-properties", "updates": {"another": "commit"}}
-            super().ask(self.late, json.dumps({"requirements": [], "updates": [other]}).encode())
-            error = {"message": "out of tea", "type": "Teapot", "code": 418}
-            return 418, [], json.dumps({"error": error}).encode()
-        if self.written and len(list(self.lists.glob("snap-*"))) > self.written:
-            self.written = 0
-            assert super().ask(self.late, self.body)[0] == 200
-        return super().ask(request, body)
-
-
-@pytest.mark.nightly
-@pytest.mark.catalogs("rest")
-def test_a_commit_that_is_made_late_keeps_its_files(lake: Lake) -> None:
-    """It failed, and the next attempt finds the table encrypted by it."""
-    if lake.kind != "rest":
-        pytest.skip("only there a server answers")
-    insert(lake, plain(lake), [1, 2])
-    port = urlparse(lake.world.ours("rest")["uri"]).port
-    assert port is not None
-    proxy = CommitsLate(port).start()
-    proxy.lists = lake.folder / "t" / "metadata"
-    try:
-        through = lake.with_options({"uri": proxy.url})
-        with pytest.raises(NotSupportedError, match="already encrypted"):
-            encrypt_table(lake.spark, through.table(), "k1")
-    finally:
-        proxy.stop()
-    assert proxy.late is not None and proxy.written == 0
-    fresh = lake.with_options({})
-    assert fresh.ids(fresh.table()) == [1, 2]
-    assert_proved(fresh, fresh.table())
 
 
 @pytest.mark.nightly

@@ -190,14 +190,15 @@ public record Purge(
 
   /** With the table, what leads to that plaintext would be gone. */
   private void refuseWithPlaintext(TableMetadata metadata) {
-    if (metadata.properties().containsKey(EncryptionProperties.PLAINTEXT_METADATA)) {
+    String kept = metadata.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
+    if (kept != null) {
       throw new NotSupportedException(
               "its plaintext from before encrypt_table is still there",
               String.format(
                   "Nothing was dropped. Call purge_plaintext, then drop it. Or use DROP TABLE"
-                      + " without PURGE, and delete what that leaves in %s with the storage's own"
-                      + " tools: encrypted files, and the plaintext.",
-                  metadata.location()))
+                      + " without PURGE, which leaves the plaintext: %s names its files, wherever"
+                      + " they are; other tables may have some of them, too.",
+                  kept))
           .inTable(name);
     }
   }

@@ -22,6 +22,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CleanableFailure;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.RESTException;
 import org.apache.iceberg.io.FileIO;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -121,7 +122,10 @@ public final class KeyIdChange {
         () -> catalog.context().commitPlaintext(identifier, table, base, next));
   }
 
-  /** Commits, and where the error leaves it open, looks whether the commit was made. */
+  /**
+   * Commits, and where the error leaves it open, looks whether the commit was made. A gateway may
+   * answer before the server has made it.
+   */
   private static void commit(
       EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base, Runnable commit) {
     try {
@@ -130,9 +134,10 @@ public final class KeyIdChange {
       throw e;
     } catch (RuntimeException e) {
       TableMetadata now = nowOrNull(catalog, identifier, base);
-      boolean mayBeMade =
-          now == null ? !(e instanceof CleanableFailure) : hasKeyId(now) != hasKeyId(base);
-      throw mayBeMade
+      boolean isMade = now != null && hasKeyId(now) != hasKeyId(base);
+      boolean mayCome =
+          !(e instanceof CleanableFailure) && (now == null || e instanceof RESTException);
+      throw isMade || mayCome
           ? CommitOutcome.unknown("the catalog failed", e, catalog.context().fullName(identifier))
           : e;
     }

@@ -382,7 +382,9 @@ public final class TableDecryption {
         delete(group.manifests().stream().map(ManifestFile::path).toList());
       }
     } catch (RuntimeException e) {
-      LOG.warn("Could not delete the plaintext files of {}", group.manifests().get(0).path(), e);
+      String manifest = group.manifests().get(0).path();
+      LOG.warn("Could not delete the plaintext files of {}", manifest, e);
+      left.put(manifest, "nor the files that it lists: " + Causes.innermostMessage(e));
     }
   }
 
