@@ -68,6 +68,18 @@ final class HistoryOperations {
                 })
             .forgets(),
         Operation.of(
+                "EXPIRE_ADDED",
+                rows -> plus(10).apply(plus(9).apply(rows)),
+                (catalog, name) -> {
+                  Transaction all = catalog.loadTable(name).newTransaction();
+                  all.newAppend().appendFile(TestLake.write(all.table(), 9)).commit();
+                  all.newAppend().appendFile(TestLake.write(all.table(), 10)).commit();
+                  all.expireSnapshots().expireOlderThan(Long.MAX_VALUE).retainLast(1).commit();
+                  all.commitTransaction();
+                })
+            .with(Map.of("encryption.metadata-authentication", "off")) // a MAC has no changes
+            .forgets(),
+        Operation.of(
             "CREATE_BRANCH",
             (catalog, name) -> catalog.loadTable(name).manageSnapshots().createBranch("b").commit(),
             table -> table.refs().containsKey("b")),
