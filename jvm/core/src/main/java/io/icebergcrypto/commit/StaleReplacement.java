@@ -59,10 +59,13 @@ final class StaleReplacement {
     }
 
     StaleReplacement stale = new StaleReplacement(base, metadata);
-    String changed = stale.hasOlderKeks() ? "its keys were rotated" : stale.olderProperty();
-    if (changed != null) {
+    boolean isRotated = stale.hasOlderKeks();
+    String property = stale.olderProperty();
+    if (isRotated || property != null) {
       throw new NotSupportedException(
-              changed + " after this statement began",
+              isRotated
+                  ? "its keys were rotated after this statement began"
+                  : String.format("property %s was changed after this statement began", property),
               "Nothing was committed. REPLACE TABLE and CREATE OR REPLACE TABLE commit the keys"
                   + " and properties that the table had when they began, which would undo that"
                   + " change. Run the statement again.")
@@ -84,7 +87,7 @@ final class StaleReplacement {
         && Objects.equals(kek.encryptedKeyMetadata(), other.encryptedKeyMetadata());
   }
 
-  /** What happened to a property that encryption needs and only its procedures change, or null. */
+  /** A property that encryption needs, that only its procedures change, and that one did; null. */
   private String olderProperty() {
     Set<String> all = new HashSet<>(base.properties().keySet());
     all.addAll(metadata.properties().keySet());
@@ -98,7 +101,6 @@ final class StaleReplacement {
             name -> !Objects.equals(base.properties().get(name), metadata.properties().get(name)))
         .sorted()
         .findFirst()
-        .map(name -> "property " + name + " was changed")
         .orElse(null);
   }
 }
