@@ -143,7 +143,9 @@ def verify(
         found = _verify(spark, targets, folder, options)
         code = _tell(
             found,
-            lambda key_id: found.sign(spark, catalog or _first_catalog(targets, folder, found), key_id),
+            lambda key_id: found.sign(
+                spark, catalog or _first_catalog(targets, folder, found), key_id
+            ),
             (sign_with, html, json_file, output),
         )
     sys.exit(code)

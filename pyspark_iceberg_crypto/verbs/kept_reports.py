@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a report is checked without Spark, too
 
 Kept = TypeVar("Kept", bound=TableEvidence)
 SIGNATURE = {"algorithm", "key_id", "wrapped_key", "signed_at", "mac"}
-MOST_BYTES = 512 * 1024 * 1024  # a report on 20,000 tables with all problems that it may list has less
+MOST_BYTES = 512 * 1024 * 1024  # a report on 20,000 tables has less
 
 
 def check_report(

@@ -72,7 +72,7 @@ final class EncryptedTableOperations implements TableOperations {
         delegate,
         (base, metadata) -> behind.commit(keys.tableName(), delegate, base, metadata, kms),
         keys,
-        new CommitSteps(keys, settings, authenticator, kms),
+        new CommitSteps(keys, settings, authenticator, kms, behind.isRest()),
         new TableStorage(settings, null),
         new LoadSteps(keys.tableName(), settings, authenticator),
         new LoadedMetadata(delegate, keys.tableName()));

@@ -34,18 +34,21 @@ public final class CommitSteps {
    * The steps of one table's commits, in their order.
    *
    * @param kms the catalog's KMS client, which a first KEK needs
+   * @param merges whether a server applies a commit's changes to the metadata in force
    */
   public CommitSteps(
       TableKeys keys,
       CatalogSettings settings,
       MetadataAuthenticator authenticator,
-      Supplier<? extends KeyManagementClient> kms) {
+      Supplier<? extends KeyManagementClient> kms,
+      boolean merges) {
     this.keys = keys;
     this.kms = kms;
     CommitGuard guard = new CommitGuard(settings.plaintextFiles(), settings.statistics());
     this.steps =
         List.of(
             check((commit, table) -> settings.allowedKeyIds().check(commit.tableName(), table)),
+            check((commit, table) -> StaleReplacement.refuse(commit, table, merges)),
             check(guard::checkProperties),
             ofEncrypted(check(guard::checkFiles)),
             ofEncrypted((commit, table) -> withFirstKek(table)),

@@ -8,6 +8,7 @@ import io.icebergcrypto.metadata.Kek;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -76,8 +77,9 @@ public final class KeyIdRule {
   }
 
   /**
-   * Whether a commit encrypts a table that never was: it has a KEK of its own, and no snapshot or
-   * statistics file stays of those that it had.
+   * Whether a commit encrypts a table that is not: it adds a KEK of its own, and no snapshot or
+   * statistics file stays of those that it had. A replacement that began before the table was
+   * decrypted adds none.
    */
   static boolean isEncrypted(TableMetadata base, TableMetadata metadata) {
     if (base == null || EncryptionProperties.wasEncrypted(base)) {
@@ -89,9 +91,18 @@ public final class KeyIdRule {
     return after != null
         && !keks.isEmpty()
         && keks.stream().allMatch(kek -> after.equals(kek.encryptedById()))
+        && keks.stream().allMatch(kek -> isAdded(metadata, kek))
         && metadata.snapshots().stream().allMatch(snapshot -> isNew(base, snapshot))
         && metadata.statisticsFiles().isEmpty()
         && metadata.partitionStatisticsFiles().isEmpty();
+  }
+
+  private static boolean isAdded(TableMetadata metadata, EncryptedKey kek) {
+    return metadata.changes().stream()
+        .anyMatch(
+            change ->
+                change instanceof MetadataUpdate.AddEncryptionKey added
+                    && added.key().keyId().equals(kek.keyId()));
   }
 
   private static boolean isNew(TableMetadata base, Snapshot snapshot) {

@@ -216,6 +216,7 @@ final class Attempt {
             || Causes.any(error, CommitStateUnknownException.class::isInstance);
     if (fault == Fault.OVERTAKEN) {
       assertThat(now).isIn(outcomes(error == null, unknown));
+      checkRivalsKeys(now);
     } else {
       checkReport(now, error == null, unknown);
     }
@@ -242,6 +243,19 @@ final class Attempt {
       assertThat(done).as("it was reported as done").isNotEqualTo(Boolean.FALSE);
     } else if (!unknown) {
       assertThat(done).as("it was reported as not done").isNotEqualTo(Boolean.TRUE);
+    }
+  }
+
+  /** A REST server applies a commit that began before to what the other has committed. */
+  private void checkRivalsKeys(List<Long> now) throws Exception {
+    TableIdentifier at = operation.where(honest, name);
+    if (rivalDone
+        && rival.isLasting()
+        && now != null
+        && !now.equals(Operation.BROKEN)
+        && !honest.context().behind().isRest()
+        && EncryptionProperties.keyId(honest.loadTable(at).properties()) != null) {
+      assertThat(rival.done().isSo(honest, at)).as("%s still holds", rival).isTrue();
     }
   }
 

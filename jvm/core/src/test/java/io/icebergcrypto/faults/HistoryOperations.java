@@ -1,12 +1,14 @@
 package io.icebergcrypto.faults;
 
 import static io.icebergcrypto.faults.Operation.plus;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.GenericStatisticsFile;
@@ -66,6 +68,19 @@ final class HistoryOperations {
                       .commit();
                   both.commitTransaction();
                 })
+            .forgets(),
+        Operation.of(
+                "EXPIRE_ADDED",
+                rows -> plus(10).apply(plus(9).apply(rows)),
+                (catalog, name) -> {
+                  Transaction all = catalog.loadTable(name).newTransaction();
+                  all.newAppend().appendFile(TestLake.write(all.table(), 9)).commit();
+                  all.newAppend().appendFile(TestLake.write(all.table(), 10)).commit();
+                  all.expireSnapshots().expireOlderThan(Long.MAX_VALUE).retainLast(1).commit();
+                  // if it is applied twice, each snapshot is the other's parent: a loop without end
+                  assertTimeoutPreemptively(Duration.ofMinutes(1), all::commitTransaction);
+                })
+            .with(Map.of("encryption.metadata-authentication", "off")) // a MAC has no changes
             .forgets(),
         Operation.of(
             "CREATE_BRANCH",

@@ -53,7 +53,8 @@ final class KeyOperations {
                 "k2".equals(table.properties().get("encryption.key-id"))
                     && Kek.all(TestLake.metadata(table)).stream()
                         .allMatch(kek -> kek.encryptedById().equals("k2")))
-        .repeats();
+        .repeats()
+        .lasting();
   }
 
   static Operation rotateKek() {
@@ -61,7 +62,8 @@ final class KeyOperations {
             "ROTATE_KEK",
             (catalog, name) -> KekRotation.run(catalog, name, true, false),
             table -> keks(table) > 1)
-        .repeats();
+        .repeats()
+        .lasting();
   }
 
   private static int keks(Table table) {

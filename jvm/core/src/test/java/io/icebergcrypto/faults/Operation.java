@@ -56,6 +56,7 @@ final class Operation {
   private boolean broken;
   private boolean denies;
   private boolean steps;
+  private boolean lasts;
   private UnaryOperator<TableIdentifier> source;
   private Set<Backend> backends = EnumSet.allOf(Backend.class);
   private Map<String, String> properties = Map.of();
@@ -221,6 +222,16 @@ final class Operation {
 
   boolean isInSteps() {
     return steps;
+  }
+
+  /** No operation of another undoes it, where commits conflict, while the table is encrypted. */
+  Operation lasting() {
+    this.lasts = true;
+    return this;
+  }
+
+  boolean isLasting() {
+    return lasts;
   }
 
   boolean canBeDenied() {

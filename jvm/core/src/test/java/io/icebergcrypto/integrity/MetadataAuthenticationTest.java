@@ -3,6 +3,7 @@ package io.icebergcrypto.integrity;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
@@ -493,6 +494,22 @@ public class MetadataAuthenticationTest extends LakeFixture {
     assertThatThrownBy(() -> catalog.registerTable(bad, genuine))
         .isInstanceOf(TamperedException.class);
     assertThat(catalog.tableExists(bad)).isFalse();
+  }
+
+  /** As docs/metadata-authentication.md says: the MAC of a version is that of each line of them. */
+  @Test
+  void laterVersionsThanARegisteredOneAreAccepted() throws IOException {
+    assumeTrue(backend == Backend.JDBC, "a Hadoop catalog registers in another folder");
+
+    Table table = TestLake.append(create("t"), 1);
+    String older = metadata(table).metadataFileLocation();
+    TestLake.append(table, 2);
+    Path abandoned = file(table);
+    catalog.dropTable(T, false);
+    Table registered = TestLake.append(catalog.registerTable(T, older), 3);
+    assertThat(TestLake.ids(reloaded())).containsExactly(1L, 3L);
+    replace(file(registered), Files.readString(abandoned));
+    assertThat(TestLake.ids(reloaded())).containsExactly(1L, 2L);
   }
 
   /** On Hadoop the table would be signed for its new folder, regardless of the file by then. */

@@ -12,6 +12,7 @@ import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
+import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
@@ -29,6 +30,7 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.Transaction;
 import org.apache.iceberg.encryption.EncryptingFileIO;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.exceptions.CommitFailedException;
@@ -277,6 +279,21 @@ class KeyIdChangeTest extends LakeFixture {
     assertThatThrownBy(() -> KeyIdChange.requireEncrypted(catalog, T, base))
         .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContainingAll("lake.db.t", "removed branches and tags", ": late (snapshot ");
+  }
+
+  @Test
+  void aReplacementThatBeganBeforeDoesNotUndoADecryption() {
+    TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    Transaction replace = catalog.buildTable(T, TestLake.SCHEMA).replaceTransaction();
+    replace.newAppend().appendFile(TestLake.write(replace.table(), 2)).commit();
+    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
+    KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
+    assertThatThrownBy(replace::commitTransaction)
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", "cannot be set on a table that is not encrypted");
+    Table table = catalog.loadTable(T);
+    assertThat(table.properties()).doesNotContainKey("encryption.key-id");
+    assertThat(table.currentSnapshot()).isNull();
   }
 
   /** A replica that lags, say, gives it after newer one. */

@@ -36,6 +36,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -408,6 +409,94 @@ class RotationTest extends LakeFixture {
     TestLake.append(table, 3);
     TestLake.append(before, 4);
     assertWhole(1, 2, 3, 4);
+  }
+
+  private Transaction replacement(long id) {
+    Transaction replace = catalog.buildTable(T, TestLake.SCHEMA).replaceTransaction();
+    replace.newAppend().appendFile(TestLake.write(replace.table(), id)).commit();
+    return replace;
+  }
+
+  /** Iceberg commits it with the keys from when it began, over whatever was committed since. */
+  @Test
+  @Tag("REST")
+  void aReplacementThatBeganBeforeUndoesNoRotation() throws IOException {
+    Table table = create(1);
+    Transaction replace = replacement(5);
+    rotateMasterKey("k2");
+    assertRotated(replace);
+    keystore().delete("k1");
+    assertThat(metadata(table).properties()).containsEntry("encryption.key-id", "k2");
+    assertWhole(0);
+    replacement(1).commitTransaction();
+    assertWhole(1);
+
+    replace = replacement(2);
+    keystore().add("k2.v2");
+    rotateMasterKey(null);
+    commitOrRotated(replace);
+    keystore().delete("k2");
+    assertWhole(backend == Backend.REST ? 2 : 1);
+
+    for (boolean rewrap : new boolean[] {false, true}) {
+      replace = replacement(3);
+      String newest = rotateKek(rewrap).newKekId();
+      commitOrRotated(replace);
+      TestLake.append(table, 4);
+      assertThat(kekOfCurrent(table)).isEqualTo(newest);
+    }
+
+    if (backend == Backend.REST) {
+      assertWhole(3, 4);
+    } else {
+      assertWhole(1, 4);
+    }
+  }
+
+  /** A server applies the changes of a replacement, and keeps newer keys. */
+  private void commitOrRotated(Transaction replace) {
+    if (backend == Backend.REST) {
+      replace.commitTransaction();
+    } else {
+      assertRotated(replace);
+    }
+  }
+
+  private void assertRotated(Transaction replace) {
+    assertUnchanged(
+        replace::commitTransaction,
+        NotSupportedException.class,
+        "its keys were rotated after this statement began",
+        "Run the statement again");
+  }
+
+  @Test
+  void aReplacementThatBeganBeforeBringsBackNoPlaintext() {
+    String property = "encryption.plaintext-metadata";
+    TableOperations ops = ((BaseTable) create(1)).operations();
+    ops.commit(
+        ops.current(),
+        TableMetadata.buildFrom(ops.current()).setProperties(Map.of(property, "old.json")).build());
+    if (backend != Backend.REST) { // on which Iceberg refuses it
+      Transaction replace = replacement(5);
+      TestLake.append(catalog.loadTable(T), 1);
+      replace.commitTransaction();
+    }
+
+    Transaction late = replacement(6);
+    ops.commit(
+        ops.refresh(),
+        TableMetadata.buildFrom(ops.current()).removeProperties(Set.of(property)).build());
+    if (backend == Backend.REST) {
+      late.commitTransaction();
+    } else {
+      assertUnchanged(
+          late::commitTransaction,
+          NotSupportedException.class,
+          "property " + property + " was changed after this statement began");
+    }
+
+    assertThat(catalog.loadTable(T).properties()).doesNotContainKey(property);
   }
 
   @Test

@@ -39,6 +39,7 @@ import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.util.SerializationUtil;
@@ -118,6 +119,27 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("would remove value keys: " + property);
     assertThat(keys().entries()).hasSize(3);
+  }
+
+  /** Else it would bring back a version that was dropped. */
+  @Test
+  void aReplacementThatBeganBeforeIsRefused() {
+    keys().create("a", "k1");
+    String first = keys().entries().get(0).version();
+    keys().addVersion("a", null);
+    Table table = catalog.loadTable(KEYS);
+    Transaction replace = catalog.buildTable(KEYS, table.schema()).replaceTransaction();
+    keys().drop("a", first, true);
+    if (backend == Backend.REST) {
+      replace.commitTransaction(); // a server keeps the newer properties
+    } else {
+      assertThatThrownBy(replace::commitTransaction)
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContaining("Table lake.db.keys: property " + ValueKeyProperties.PREFIX + "a.")
+          .hasMessageContaining("was changed after this statement began");
+    }
+
+    assertThat(keys().entries()).hasSize(1);
   }
 
   @Test

@@ -123,6 +123,7 @@ public final class CommitOutcome {
         metadata.changes().stream()
             .filter(MetadataUpdate.AddEncryptionKey.class::isInstance)
             .map(change -> ((MetadataUpdate.AddEncryptionKey) change).key())
+            .filter(key -> has(metadata, key))
             .toList();
     if (!keys.isEmpty()) {
       return keys.stream().allMatch(key -> has(now, key));

@@ -208,11 +208,12 @@ public final class ServerRefusal {
     throw new LostKeys(tableName, since ? whatToDo(before) : LAGS, lost);
   }
 
-  /** The snapshots that a commit adds. */
+  /** The snapshots that a commit adds. A transaction may add one, and let it expire. */
   static List<Snapshot> added(TableMetadata committed) {
     return committed.changes().stream()
         .filter(MetadataUpdate.AddSnapshot.class::isInstance)
         .map(change -> ((MetadataUpdate.AddSnapshot) change).snapshot())
+        .filter(snapshot -> committed.snapshot(snapshot.snapshotId()) != null)
         .toList();
   }
 
