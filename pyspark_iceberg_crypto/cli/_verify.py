@@ -156,7 +156,7 @@ def _tell(
     sign: Callable[[str], Any],
     to: tuple[str | None, Path | None, Path | None, str],
 ) -> int:
-    """Sign a report, write it to files and show it: what fails is told at the end, and costs no other of these.
+    """Sign a report, write it to files and show it, and say at the end what of that failed.
 
     Returns:
         The exit code: that of a problem, if there is one.
