@@ -182,11 +182,11 @@ def test_a_stream_would_keep_the_keys_of_its_start(hadoop: Lake) -> None:
     rows.selectExpr(f"{f}.mask(ssn)")
     table, hashed = hadoop.create(columns="ssn STRING", key=None), f"{f}.hash_value(ssn, '{key}')"
     static = hadoop.spark.table(table).selectExpr(f"{hashed} AS ssn")
-    rows.createOrReplaceTempView("a_stream")
     with pytest.raises(NotSupportedError, match="hash_value.*stream"), typed_errors():
         rows.join(static, "ssn")
     with pytest.raises(NotSupportedError, match="hash_value.*stream"), typed_errors():
-        hadoop.spark.sql(f"SELECT * FROM a_stream WHERE ssn IN (SELECT {hashed} FROM {table})")
+        query = f"SELECT * FROM {{stream}} WHERE ssn IN (SELECT {hashed} FROM {table})"
+        hadoop.spark.sql(query, stream=rows)
 
 
 @pytest.mark.nightly

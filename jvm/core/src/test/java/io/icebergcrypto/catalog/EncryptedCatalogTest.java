@@ -518,7 +518,7 @@ class EncryptedCatalogTest extends LakeFixture {
           .isInstanceOf(NotSupportedException.class)
           .hasMessageContainingAll(
               "lake.db.t", "plaintext from before encrypt_table is still there")
-          .hasMessageContainingAll("Call purge_plaintext", "without PURGE", table.location());
+          .hasMessageContainingAll("Call purge_plaintext", "without PURGE", "/kept.metadata.json");
     }
 
     assertThat(files).isNotEmpty().allMatch(Files::exists);
