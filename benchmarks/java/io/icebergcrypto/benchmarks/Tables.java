@@ -33,6 +33,7 @@ import org.apache.iceberg.parquet.Parquet;
  */
 public final class Tables {
   private static final AtomicLong NEXT = new AtomicLong();
+  private static final int AT_ONCE = 200; // each change of a transaction keeps the metadata before it
 
   private Tables() {}
 
@@ -123,13 +124,15 @@ public final class Tables {
     table.newFastAppend().commit();
   }
 
-  /** Makes so many snapshots without a file, by one commit of the catalog. */
+  /** Makes so many snapshots without a file, by few commits of the catalog. */
   public static void touch(Table table, int times) {
-    Transaction all = table.newTransaction();
-    for (int i = 0; i < times; i++) {
-      all.newFastAppend().commit();
+    for (int left = times; left > 0; left -= AT_ONCE) {
+      Transaction some = table.newTransaction();
+      for (int i = 0; i < Math.min(left, AT_ONCE); i++) {
+        some.newFastAppend().commit();
+      }
+      some.commitTransaction();
     }
-    all.commitTransaction();
   }
 
   /** Plans a scan of the whole table; returns the number of its tasks. */
