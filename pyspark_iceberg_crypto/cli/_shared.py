@@ -128,16 +128,16 @@ def plain(error: Exception) -> tuple[str, str]:
     return first_line(error), hint
 
 
-def say(error: Exception) -> None:
-    """Print an error in two lines to standard error."""
+def say(error: Exception) -> tuple[str, str]:
+    """Print an error in two lines to standard error; return what `told` says of it."""
     message, hint = told(error)
     said = Text.assemble(("error: ", "red"), "\n".join(map(visible, message.splitlines())))
     show_error(hinted(said, hint))
+    return message, hint
 
 
 def _fail(error: Exception, code: int = UNCHECKED) -> NoReturn:
-    say(error)
-    message, hint = told(error)
+    message, hint = say(error)
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("output") == "json":
         url = getattr(error, "url", None)

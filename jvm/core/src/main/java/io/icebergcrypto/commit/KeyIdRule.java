@@ -90,8 +90,8 @@ public final class KeyIdRule {
     List<EncryptedKey> keks = Kek.all(metadata);
     return after != null
         && !keks.isEmpty()
-        && keks.stream().allMatch(kek -> after.equals(kek.encryptedById()))
-        && keks.stream().allMatch(kek -> isAdded(metadata, kek))
+        && keks.stream()
+            .allMatch(kek -> after.equals(kek.encryptedById()) && isAdded(metadata, kek))
         && metadata.snapshots().stream().allMatch(snapshot -> isNew(base, snapshot))
         && metadata.statisticsFiles().isEmpty()
         && metadata.partitionStatisticsFiles().isEmpty();

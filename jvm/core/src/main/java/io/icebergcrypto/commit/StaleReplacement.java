@@ -78,13 +78,9 @@ final class StaleReplacement {
     metadata.encryptionKeys().forEach(key -> keys.put(key.keyId(), key));
     return Kek.all(base).stream()
         .filter(kek -> !removedKeys.contains(kek.keyId()))
-        .anyMatch(kek -> !isSame(kek, keys.get(kek.keyId())));
-  }
-
-  private static boolean isSame(EncryptedKey kek, EncryptedKey other) {
-    return other != null
-        && Objects.equals(kek.encryptedById(), other.encryptedById())
-        && Objects.equals(kek.encryptedKeyMetadata(), other.encryptedKeyMetadata());
+        .anyMatch(
+            kek ->
+                !keys.containsKey(kek.keyId()) || !Kek.isWrappedAlike(kek, keys.get(kek.keyId())));
   }
 
   /** A property that encryption needs, that only its procedures change, and that one did; null. */

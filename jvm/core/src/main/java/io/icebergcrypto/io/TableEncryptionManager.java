@@ -19,7 +19,6 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReadWriteLock;
@@ -181,15 +180,10 @@ public class TableEncryptionManager extends KeyRegisteringManager {
 
   private void learn(EncryptedKey key, Map<String, EncryptedKey> known, boolean inForce) {
     EncryptedKey before = known.get(key.keyId());
-    if (before == null || inForce && !isSame(before, key)) {
+    if (before == null || inForce && !Kek.isWrappedAlike(before, key)) {
       known.put(key.keyId(), copyOf(key));
       learnStatistics(key);
     }
-  }
-
-  private static boolean isSame(EncryptedKey a, EncryptedKey b) {
-    return Objects.equals(a.encryptedById(), b.encryptedById())
-        && Objects.equals(a.encryptedKeyMetadata(), b.encryptedKeyMetadata());
   }
 
   private boolean isForgotten(String missingId, long now) {

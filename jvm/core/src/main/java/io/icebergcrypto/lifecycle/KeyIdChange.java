@@ -213,7 +213,7 @@ public final class KeyIdChange {
       return files.stream()
           .skip(after)
           .map(file -> MetadataFile.read(io, file).metadata())
-          .takeWhile(metadata -> EncryptionProperties.keyId(metadata.properties()) == null)
+          .takeWhile(metadata -> !hasKeyId(metadata))
           .reduce((one, later) -> later)
           .orElse(null);
     } catch (RuntimeException e) {

@@ -17,6 +17,7 @@ import java.util.Comparator;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
@@ -67,6 +68,12 @@ public final class Kek {
   /** The KEK that was made last. */
   public static Optional<EncryptedKey> newest(TableMetadata metadata) {
     return all(metadata).stream().max(Comparator.comparingLong(Kek::madeAt));
+  }
+
+  /** Whether two entries of a key have the same bytes, wrapped by the same key. */
+  public static boolean isWrappedAlike(EncryptedKey one, EncryptedKey other) {
+    return Objects.equals(one.encryptedById(), other.encryptedById())
+        && Objects.equals(one.encryptedKeyMetadata(), other.encryptedKeyMetadata());
   }
 
   /** Whether a KEK's entry says how its bytes are recognized. */

@@ -1,5 +1,6 @@
 package io.icebergcrypto.io.cipher;
 
+import io.icebergcrypto.kms.call.Causes;
 import java.security.GeneralSecurityException;
 import java.security.Provider;
 import java.security.Security;
@@ -68,15 +69,11 @@ public final class AesGcm {
               + " on {}; if it is that, let it load a library from java.io.tmpdir, or from another"
               + " folder, with -Dcom.amazon.corretto.crypto.provider.tmpdir=FOLDER. -D{}=false ends"
               + " this warning.",
-          cause(e),
+          Causes.root(e),
           provider(),
           System.getProperty("os.name"),
           System.getProperty("os.arch"),
           SWITCH);
     }
-  }
-
-  private static Throwable cause(Throwable error) {
-    return error.getCause() == null ? error : cause(error.getCause());
   }
 }

@@ -24,6 +24,19 @@ final class WritableSpecTest {
           Types.NestedField.required(1, "id", Types.LongType.get()),
           Types.NestedField.optional(2, "a", Types.LongType.get()));
 
+  /** A table that is partitioned by both columns. */
+  private static BaseTable create(InMemoryCatalog catalog, String formatVersion) {
+    catalog.initialize("lake", Map.of());
+    catalog.createNamespace(Namespace.of("db"));
+    PartitionSpec spec = PartitionSpec.builderFor(SCHEMA).identity("a").identity("id").build();
+    return (BaseTable)
+        catalog
+            .buildTable(TableIdentifier.of("db", "t"), SCHEMA)
+            .withPartitionSpec(spec)
+            .withProperty("format-version", formatVersion)
+            .create();
+  }
+
   /**
    * The spec for files of the first one, whose column was dropped, and how many specs there are.
    */
@@ -31,16 +44,7 @@ final class WritableSpecTest {
   @CsvSource({"1, 2, 3", "2, 1, 2"})
   void aSpecWithoutItsColumn(String formatVersion, int expected, int specs) throws Exception {
     try (InMemoryCatalog catalog = new InMemoryCatalog()) {
-      catalog.initialize("lake", Map.of());
-      catalog.createNamespace(Namespace.of("db"));
-      PartitionSpec spec = PartitionSpec.builderFor(SCHEMA).identity("a").identity("id").build();
-      BaseTable table =
-          (BaseTable)
-              catalog
-                  .buildTable(TableIdentifier.of("db", "t"), SCHEMA)
-                  .withPartitionSpec(spec)
-                  .withProperty("format-version", formatVersion)
-                  .create();
+      BaseTable table = create(catalog, formatVersion);
       assertThat(specOf(form(table))).isZero();
       assertThat(form(table).specs()).hasSize(1);
       table.updateSpec().removeField("a").commit();
@@ -57,16 +61,7 @@ final class WritableSpecTest {
   @Test
   void aSpecIsMoreThanItsId() throws Exception {
     try (InMemoryCatalog catalog = new InMemoryCatalog()) {
-      catalog.initialize("lake", Map.of());
-      catalog.createNamespace(Namespace.of("db"));
-      PartitionSpec spec = PartitionSpec.builderFor(SCHEMA).identity("a").identity("id").build();
-      BaseTable table =
-          (BaseTable)
-              catalog
-                  .buildTable(TableIdentifier.of("db", "t"), SCHEMA)
-                  .withPartitionSpec(spec)
-                  .withProperty("format-version", "1")
-                  .create();
+      BaseTable table = create(catalog, "1");
       table.updateSpec().removeField("a").commit();
       table.updateSchema().deleteColumn("a").commit();
       String copied = PartitionSpecParser.toJson(form(table).specs().get(2));

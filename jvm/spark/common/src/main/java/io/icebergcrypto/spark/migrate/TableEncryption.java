@@ -4,6 +4,7 @@ import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
@@ -170,12 +171,7 @@ public final class TableEncryption {
   }
 
   private IcebergCryptoException failed(Exception e) {
-    Throwable root = e;
-    while (root.getCause() != null) {
-      root = root.getCause();
-    }
-
-    String reason = root.toString().lines().findFirst().orElse("");
+    String reason = Causes.root(e).toString().lines().findFirst().orElse("");
     if (committing) {
       return new IcebergCryptoException(
               "its commit failed: " + reason,

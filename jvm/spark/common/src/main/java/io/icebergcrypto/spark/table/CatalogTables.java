@@ -9,6 +9,7 @@ import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.call.Causes;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -18,10 +19,8 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
-import java.util.stream.Stream;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.exceptions.NoSuchIcebergTableException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
@@ -148,16 +147,13 @@ public final class CatalogTables {
   /** Whether an error says that a listed table is not an Iceberg table. */
   boolean isOfOtherFormat(Throwable error) {
     return catalog.name().equals(SESSION_CATALOG)
-        && isCausedBy(NoSuchIcebergTableException.class, error);
+        && Causes.any(error, NoSuchIcebergTableException.class::isInstance);
   }
 
   /** Whether an error says that there is no such table; only {@link #stillListed} shows it. */
   static boolean isAbsent(Throwable error) {
-    return isCausedBy(NoSuchTableException.class, error) || error instanceof TableNotFoundException;
-  }
-
-  static boolean isCausedBy(Class<? extends Exception> type, Throwable error) {
-    return Stream.iterate(error, Objects::nonNull, Throwable::getCause).anyMatch(type::isInstance);
+    return Causes.any(error, NoSuchTableException.class::isInstance)
+        || error instanceof TableNotFoundException;
   }
 
   /**

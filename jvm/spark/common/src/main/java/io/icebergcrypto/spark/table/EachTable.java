@@ -5,6 +5,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.kms.CachingKmsClient;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.spark.table.CatalogTables.Listed;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -91,7 +92,7 @@ public record EachTable<T>(
           return new Outcome<>(null, null, null, left, false);
         }
 
-        boolean cutOff = CatalogTables.isCausedBy(KmsUnavailableException.class, e);
+        boolean cutOff = Causes.any(e, KmsUnavailableException.class::isInstance);
         return new Outcome<>(null, left, null, null, cutOff);
       }
     }
