@@ -252,6 +252,11 @@ class VaultServer:
         """The policy that our helper prints for these keys, in Vault; returns its name."""
         return self.make_policy(Vault(self.address, token_env="UNUSED").driver_policy(keys))
 
+    def tokens(self) -> list[str]:
+        """The accessors of all tokens."""
+        found: list[str] = self.call("LIST", "auth/token/accessors")["data"]["keys"]
+        return found
+
     def revoke(self, token: str) -> None:
         self.call("POST", "auth/token/revoke", {"token": token})
 
