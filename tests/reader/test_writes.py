@@ -31,6 +31,7 @@ from pyiceberg.exceptions import (
     CommitFailedException,
     CommitStateUnknownException,
     TableAlreadyExistsError,
+    ValidationError,
     ValidationException,
 )
 from pyiceberg.expressions.parser import parse
@@ -39,6 +40,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, expression_to_pyarrow, schema_to_p
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -55,6 +57,7 @@ from pyiceberg.types import (
     DateType,
     DecimalType,
     DoubleType,
+    IntegerType,
     LongType,
     NestedField,
     StringType,
@@ -350,6 +353,32 @@ def test_one_transaction_branches_and_schemas(one: Place) -> None:
     more = {row["id"]: row["more"] for row in one.open().scan().to_arrow().to_pylist()}
     assert more == {1: None, 3: None, 4: None, 5: 7}
     one.prove()
+
+
+def test_columns_of_partitions_and_sort_orders_stay(place: Place) -> None:
+    """Java would not load the table."""
+    spec = PartitionSpec(PartitionField(2, 1000, TruncateTransform(2), "n"))
+    order = SortOrder(SortField(1, IdentityTransform()))
+    table = place.create(partition_spec=spec, sort_order=order)
+    table.append(rows(1))
+    before = files(place.folder)
+    refused = pytest.raises(errors.ConfigurationError, match="partitions or its sort order need: ")
+    for column in ("id", "note"):
+        with pytest.raises(ValidationError), table.update_schema() as update:
+            update.delete_column(column)
+        with refused, table.transaction() as transaction:
+            transaction.append(rows(2))
+            transaction.update_schema().delete_column(column).commit()
+    other_type = pytest.raises(errors.ConfigurationError, match="of table .* does not become")
+    for column, kind in (("note", BinaryType()), ("id", IntegerType())):
+        with other_type, table.update_schema(allow_incompatible_changes=True) as update:
+            update.update_column(column, kind)
+    assert files(place.folder) == before
+    with table.update_schema() as update:
+        update.add_column("more", LongType()).rename_column("note", "text")
+    with table.update_schema() as update:
+        update.delete_column("more")
+    assert place.open().schema().column_names == ["id", "text"]
 
 
 def test_names_that_avro_does_not_have(one: Place) -> None:
@@ -864,6 +893,8 @@ def test_what_cannot_be_created(one: Place, tmp_path: Path) -> None:
     inner = NestedField(2, "a", LongType(), required=False, initial_default=7, write_default=8)
     schema = Schema(NestedField(1, "s", StructType(inner), required=False))
     refused(errors.ConfigurationError, "default of column s.a", schema=schema)
+    year = PartitionSpec(PartitionField(1, 1000, YearTransform(), "year"))
+    refused(errors.ConfigurationError, "need: .*transform: year", partition_spec=year)
     refused(errors.NotSupportedError, "not in a local file system", catalog="s3://b/w")
     refused(errors.ConfigurationError, "no location but its", catalog=str(tmp_path), location="/x")
     wrong = OwnKms()
