@@ -16,7 +16,7 @@ from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from pyspark_iceberg_crypto.errors import NotSupportedError
-from pyspark_iceberg_crypto.reader import _commit, _mac, _write
+from pyspark_iceberg_crypto.reader import _commit, _filters, _mac, _write
 from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
 from pyspark_iceberg_crypto.reader._plan import Planner
 from pyspark_iceberg_crypto.reader._pyiceberg import (
@@ -397,10 +397,14 @@ def _planner(scan: EncryptedScan | EncryptedIncrementalScan) -> Planner:
     return Planner(
         table_metadata=_as_shown(scan),
         io=scan.io,
-        row_filter=scan.row_filter,
+        row_filter=_filter(scan),
         case_sensitive=scan.case_sensitive,
         options=scan.options,
     )
+
+
+def _filter(scan: EncryptedScan | EncryptedIncrementalScan) -> BooleanExpression:
+    return _filters.fitting(scan.row_filter, _as_shown(scan).schema(), scan.case_sensitive)
 
 
 def _as_shown(scan: EncryptedScan | EncryptedIncrementalScan) -> TableMetadata:
@@ -425,7 +429,7 @@ def _rows(scan: _Scan, dictionary_columns: tuple[str, ...] = ()) -> Rows:
         _as_shown(scan),
         scan.io,
         scan.projection(),
-        scan.row_filter,
+        _filter(scan),
         scan.case_sensitive,
         scan.limit,
         dictionary_columns=dictionary_columns,
