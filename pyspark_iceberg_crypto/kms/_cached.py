@@ -17,6 +17,7 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
     LoginFailedError,
 )
+from pyspark_iceberg_crypto.kms import _forks
 from pyspark_iceberg_crypto.kms._base import Kms
 from pyspark_iceberg_crypto.kms._client import KeyManagementClient, KmsClient
 from pyspark_iceberg_crypto.kms._errors import shows_header
@@ -173,7 +174,13 @@ class _State:
     """What the clients of all tables of a `CachedKms` share in this process."""
 
     def __init__(self, ttl_ms: int) -> None:
-        self.cache = _Cache(ttl_ms)
+        self._ttl_ms = ttl_ms
+        self.after_fork()
+        _forks.follow(self)
+
+    def after_fork(self) -> None:
+        """Begin without keys: another thread may have been waiting for one, or have held a lock."""
+        self.cache = _Cache(self._ttl_ms)
         self.calls = KmsCalls()
         self._lock = threading.Lock()
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
+from pyspark_iceberg_crypto.kms import _forks
 
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.kms._base import Kms
@@ -71,6 +72,14 @@ class _Reached:
         self.call_timeout_ms = call_timeout_ms
         self._lock = threading.Lock()
         self._keys: MasterKeys | None = None
+        self._of_parents: list[MasterKeys | None] = []
+        _forks.follow(self)
+
+    def after_fork(self) -> None:
+        """Begin with a login of this process: what its parent uses still is kept, for what is dropped may be closed."""
+        self._lock = threading.Lock()
+        self._of_parents.append(self._keys)
+        self._keys = None
 
     def keys(self) -> MasterKeys:
         with self._lock:

@@ -34,7 +34,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.update import AddSnapshotUpdate
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError, NotSupportedError
-from pyspark_iceberg_crypto.reader import _mac, _pyiceberg
+from pyspark_iceberg_crypto.reader import _mac, _pyiceberg, _schemas
 from pyspark_iceberg_crypto.reader._checks import KEY_ID
 from pyspark_iceberg_crypto.reader._hadoop import current_metadata
 from pyspark_iceberg_crypto.reader._io import refuse_writing, writing
@@ -109,6 +109,7 @@ def refuse_others(table: str, updates: Sequence[Any]) -> None:
 def changes_of(table: EncryptedTable, updates: Sequence[Any], keys: TableKeys) -> list[Any]:
     """Return updates as changes, with the keys that are new in them."""
     refuse_others(table.loaded.table, updates)
+    _schemas.require_changes(table.loaded.table, table.metadata, updates)
     known = {one["key-id"] for one in table.loaded.document.get("encryption-keys") or []}
     changes: list[Any] = []
     for update in updates:

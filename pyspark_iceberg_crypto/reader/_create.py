@@ -17,7 +17,7 @@ from pyiceberg.table.update import AssertCreate
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, TableNotFoundError
 from pyspark_iceberg_crypto.kms import CachedKms
-from pyspark_iceberg_crypto.reader import _checks, _commit, _mac, _pyiceberg, _write
+from pyspark_iceberg_crypto.reader import _checks, _commit, _mac, _pyiceberg, _schemas, _write
 from pyspark_iceberg_crypto.reader._hadoop import absolute, current_metadata, folder_of
 from pyspark_iceberg_crypto.reader._keys import EncryptedKey, TableKeys
 from pyspark_iceberg_crypto.reader._load import Tables, tables_of
@@ -116,18 +116,16 @@ def _made(
     kms: CachedKms,
 ) -> tuple[str, bytes]:
     """Make the first metadata file."""
-    document = _commit.in_order(
-        {
-            **_pyiceberg.new_metadata(
-                new.schema,
-                new.partition_spec or UNPARTITIONED_PARTITION_SPEC,
-                new.sort_order or UNSORTED_SORT_ORDER,
-                location.rstrip("/"),
-                _without_version(new.properties()),
-            ),
-            "encryption-keys": [],
-        }
+    metadata = _pyiceberg.new_metadata(
+        new.schema,
+        new.partition_spec or UNPARTITIONED_PARTITION_SPEC,
+        new.sort_order or UNSORTED_SORT_ORDER,
+        location.rstrip("/"),
+        _without_version(new.properties()),
     )
+    _schemas.require_columns(table, metadata, metadata.schema())
+    made = metadata.model_dump(mode="json", exclude_none=True)
+    document = _commit.in_order({**made, "encryption-keys": []})
     keys = TableKeys(table, document, kms.for_table(document["table-uuid"]))
     kek = _first_kek(keys, new, tables)
     document["encryption-keys"] = [kek.json()]

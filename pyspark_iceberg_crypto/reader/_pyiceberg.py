@@ -421,14 +421,12 @@ class TaskReader(ArrowScan):
 
 def new_metadata(
     schema: Any, spec: Any, order: Any, location: str, properties: Mapping[str, str]
-) -> dict[str, Any]:
-    """Make the document of a new table of format version 3."""
+) -> TableMetadata:
+    """Make the metadata of a new table of format version 3."""
     converted = Catalog._convert_schema_if_needed(schema, 3)
-    made = new_table_metadata(
+    return new_table_metadata(
         converted, spec, order, location, {**properties, "format-version": "3"}
     )
-    document: dict[str, Any] = made.model_dump(mode="json", exclude_none=True)
-    return document
 
 
 def default_location(catalog: Any, identifier: tuple[str, ...]) -> str:

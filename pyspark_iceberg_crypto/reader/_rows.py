@@ -21,7 +21,15 @@ from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.table import FileScanTask
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
-from pyiceberg.types import DoubleType, FloatType, ListType, MapType, StructType
+from pyiceberg.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    StructType,
+)
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 from pyspark_iceberg_crypto.errors import NotSupportedError
@@ -33,6 +41,7 @@ from pyspark_iceberg_crypto.reader._pyiceberg import DataFile, TaskReader
 
 pc: Any = _compute  # which makes its functions as it is imported
 _AT_ONCE = 16  # files that are read ahead of who takes the rows
+_PROMOTED = (IntegerType, FloatType, DecimalType)  # there are wider types, with other numbers
 _Opened = _parquet.ParquetFile | _avro.AvroFile
 
 
@@ -144,7 +153,7 @@ class Rows(TaskReader):
         positions, equality = deletes.positions_of(task), deletes.equality_of(task)
         with self.opened(file, self.dictionary_columns) as stored:
             schema = self.schema_of(stored)
-            is_stored = extract_field_ids(self.row_filter) <= schema.field_ids
+            is_stored = self._has_filtered(schema)
             wanted = self.projected if is_stored else self._with_those_of_filter()
             missing = _pyiceberg.missing_values(
                 file,
@@ -180,6 +189,15 @@ class Rows(TaskReader):
                             batch = self._shown(wanted, batch)
                     yield batch
 
+    def _has_filtered(self, schema: Schema) -> bool:
+        """Whether a file has the columns of the filter, in types that have all numbers of the table's."""
+        table, ids = self.table_metadata.schema(), extract_field_ids(self.row_filter)
+        return ids <= schema.field_ids and not any(
+            isinstance(schema.find_type(one), _PROMOTED)
+            and schema.find_type(one) != table.find_type(one)
+            for one in ids
+        )
+
     def _with_those_of_filter(self) -> Schema:
         """Return the columns that are asked for, and those of the filter."""
         schema = self.table_metadata.schema()
@@ -188,8 +206,8 @@ class Rows(TaskReader):
     def _shown(self, schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that are meant, and of them what is asked for.
 
-        A filter of columns that a file lacks is about their defaults, values of partitions and nulls: these are there
-        by now, so that it means what it means where they are stored.
+        A filter of columns that a file lacks is about their defaults, values of partitions and nulls; one of columns
+        that have another type since, about their values in that. These are there by now.
         """
         condition = expression_to_pyarrow(self.row_filter, self.table_metadata.schema())
         return _pyiceberg.requested(self.projected, schema, _filtered(batch, condition))

@@ -12,11 +12,12 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import ALWAYS_TRUE, FileScanTask
+from pyiceberg.table.inspect import InspectTable
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from pyspark_iceberg_crypto.errors import NotSupportedError
-from pyspark_iceberg_crypto.reader import _commit, _mac, _write
+from pyspark_iceberg_crypto.reader import _commit, _filters, _mac, _write
 from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
 from pyspark_iceberg_crypto.reader._plan import Planner
 from pyspark_iceberg_crypto.reader._pyiceberg import (
@@ -90,7 +91,7 @@ class OpenedTable(Table):
         return self
 
     def _become(self, fresh: OpenedTable) -> None:
-        # at once, for other threads; a scan may have older metadata with the keys, and not the other way round
+        # at once: other threads take all of it as it is
         names = ("io", "config", "loaded", "metadata", "metadata_location")
         vars(self).update({name: getattr(fresh, name) for name in names})
 
@@ -249,9 +250,10 @@ class EncryptedTable(OpenedTable):
         limit: int | None = None,
     ) -> EncryptedScan:
         """Scan the table; see `pyiceberg.table.Table.scan`. Planning is local, also on a REST catalog."""
+        state = self.as_it_is()  # else the metadata may be older than a refresh, and the keys newer
         return EncryptedScan(
-            table_metadata=self.metadata,
-            io=self.io,
+            table_metadata=state.metadata,
+            io=state.io,
             row_filter=row_filter,
             selected_fields=selected_fields,
             case_sensitive=case_sensitive,
@@ -272,9 +274,10 @@ class EncryptedTable(OpenedTable):
         limit: int | None = None,
     ) -> EncryptedIncrementalScan:
         """Scan what was appended; see `pyiceberg.table.Table.incremental_append_scan`."""
+        state = self.as_it_is()
         return EncryptedIncrementalScan(
-            table_metadata=self.metadata,
-            io=self.io,
+            table_metadata=state.metadata,
+            io=state.io,
             row_filter=row_filter,
             selected_fields=selected_fields,
             case_sensitive=case_sensitive,
@@ -307,6 +310,11 @@ class EncryptedTable(OpenedTable):
             schema_to_pyarrow(self.schema(), include_field_ids=False).empty_table()
         )
         return register_io_source(batches, schema=empty.schema)
+
+    @property
+    def inspect(self) -> InspectTable:
+        """Look into the metadata, as it is now; see `pyiceberg.table.Table.inspect`."""
+        return InspectTable(self.as_it_is())
 
     @property
     def maintenance(self) -> NoReturn:
@@ -397,10 +405,14 @@ def _planner(scan: EncryptedScan | EncryptedIncrementalScan) -> Planner:
     return Planner(
         table_metadata=_as_shown(scan),
         io=scan.io,
-        row_filter=scan.row_filter,
+        row_filter=_filter(scan),
         case_sensitive=scan.case_sensitive,
         options=scan.options,
     )
+
+
+def _filter(scan: EncryptedScan | EncryptedIncrementalScan) -> BooleanExpression:
+    return _filters.fitting(scan.row_filter, _as_shown(scan).schema(), scan.case_sensitive)
 
 
 def _as_shown(scan: EncryptedScan | EncryptedIncrementalScan) -> TableMetadata:
@@ -425,7 +437,7 @@ def _rows(scan: _Scan, dictionary_columns: tuple[str, ...] = ()) -> Rows:
         _as_shown(scan),
         scan.io,
         scan.projection(),
-        scan.row_filter,
+        _filter(scan),
         scan.case_sensitive,
         scan.limit,
         dictionary_columns=dictionary_columns,

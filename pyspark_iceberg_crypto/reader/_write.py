@@ -63,7 +63,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
-from pyspark_iceberg_crypto.reader import _checks, _commit, _mac, _pyiceberg
+from pyspark_iceberg_crypto.reader import _checks, _commit, _filters, _mac, _pyiceberg
 from pyspark_iceberg_crypto.reader._io import refuse_writing, writing
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader._manifests import (
@@ -311,6 +311,7 @@ class EncryptedTransaction(Transaction):
         if isinstance(delete_filter, str):
             delete_filter = _pyiceberg.parse_row_filter(delete_filter)
         schema = self.table_metadata.schema()
+        delete_filter = _filters.fitting(delete_filter, schema, case_sensitive)
         planned = _not_of_nulls(rewrite_not(delete_filter), schema, case_sensitive)
         columns = {one.field_id for one in schema.fields}
         is_nested = not extract_field_ids(bind(schema, planned, case_sensitive)) <= columns
@@ -617,10 +618,7 @@ for _name in _REFUSED:
 def _not_of_nulls(
     rewritten: BooleanExpression, schema: Schema, case_sensitive: bool
 ) -> BooleanExpression:
-    """Have != say that null is not meant, as scans have it: PyIceberg would drop a whole file with such rows.
-
-    A value that the column's type does not have is not equal to anything, null included.
-    """
+    """Have != say that null is not meant, as scans have it: PyIceberg would drop a whole file with such rows."""
     match rewritten:
         case And(left=left, right=right) | Or(left=left, right=right):
             parts = (_not_of_nulls(one, schema, case_sensitive) for one in (left, right))

@@ -3,8 +3,10 @@
 import re
 import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.encrypted_tables import Writer
@@ -13,6 +15,7 @@ from pyiceberg.types import LongType, NestedField
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.reader import decrypt_file, open_table
+from pyspark_iceberg_crypto.reader._table import EncryptedTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
@@ -43,6 +46,40 @@ def test_threads_that_scan_beside_a_refresh(tmp_path: Path) -> None:
         seen = list(running)
     assert all(one == sorted(one) for one in seen)
     assert len(table.scan().to_arrow()) == 9
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda table: table.scan().to_arrow(),
+        lambda table: table.incremental_append_scan().to_arrow(),
+        lambda table: table.inspect.files(),
+    ],
+    ids=["scan", "appends", "inspect"],
+)
+def test_a_refresh_between_metadata_and_keys(tmp_path: Path, look: Callable[[Any], Any]) -> None:
+    """A snapshot that expired with its key by then is read with the keys of its metadata."""
+
+    class Refreshed(EncryptedTable):
+        @property
+        def metadata(self) -> Any:
+            found = vars(self)["metadata"]
+            table._become(fresh)
+            return found
+
+    writer = Writer(tmp_path / "t", SCHEMA, hadoop=True)
+    writer.append([{"id": 0}])
+    table: Any = open_table(tmp_path / "t", kms=writer.kms)
+    expired = writer.document["snapshots"][0]["key-id"]
+    writer.append([{"id": 1}])
+    for name in ("snapshots", "encryption-keys"):
+        kept = [one for one in writer.document[name] if one["key-id"] != expired]
+        writer.document[name] = kept
+    writer.write()
+    fresh = open_table(tmp_path / "t", kms=writer.kms)
+    table.__class__ = Refreshed
+    assert len(look(table)) == 1
+    assert table.io is fresh.io
 
 
 def test_a_refresh_that_finds_another_table(tmp_path: Path) -> None:

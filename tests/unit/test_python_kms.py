@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import pickle
 import shutil
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from harness.forks import in_a_fork
 
 from pyspark_iceberg_crypto import (
     BadWrappedKeyError,
@@ -41,6 +43,7 @@ from pyspark_iceberg_crypto.kms._blob import parse
 from pyspark_iceberg_crypto.kms.gcp._keys import GcpKeys, crc32c
 from pyspark_iceberg_crypto.kms.hadoop._errors import Refused
 from pyspark_iceberg_crypto.kms.keystore import _pkcs12
+from pyspark_iceberg_crypto.kms.pkcs11._keys import Place, _Token
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 KEK = bytes(range(16))
@@ -490,6 +493,80 @@ def test_a_file_is_read_again_when_it_changed(
     assert parse(wrapped, "keystore", "K1").version == 2, "the newest wraps"
     assert copy.unwrap_key(wrapped, "K1") == KEK
     assert len(read) == 2
+
+
+# ---- forked processes
+
+
+def test_a_forked_process_waits_for_no_thread_of_its_parent() -> None:
+    """One is in a call, for whose key others wait, and locks are held."""
+    entered, go = threading.Event(), threading.Event()
+
+    class Slow(OwnKms):
+        def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+            if threading.current_thread() is not threading.main_thread():
+                entered.set()
+                assert go.wait(10)
+            return super().unwrap_key(wrapped_key, wrapping_key_id)
+
+    kms = CachedKms(Slow())
+    kept = kms.wrap_key(KEK, "k")
+    table = kms.for_table("t")
+
+    def action() -> bool:
+        found = table.unwrap_key(b"a", "k"), kms.unwrap_key(kept, "k")
+        asked = KmsCalls(unwrap_calls=2, misses=2)
+        return found == (b"a", KEK) and kms.calls() == table.calls() == asked
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(table.unwrap_key, b"a", "k")
+        assert entered.wait(10)
+        with kms._state._lock, kms._state.cache._lock:
+            assert in_a_fork(action)
+        go.set()
+        assert running.result(10) == b"a"
+    assert kms.unwrap_key(kept, "k") == KEK
+    assert kms.calls().hits == 1
+
+
+def test_a_forked_process_logs_in_itself(
+    keystore: Keystore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closes nothing that its parent uses."""
+    wrapped = keystore.wrap_key(KEK, "k1")
+    reached = keystore._kms_client._reached
+    keys: Any = reached.keys()
+    monkeypatch.setattr(keys, "close", lambda: os._exit(2))
+    with reached._lock, keys._lock:
+        assert in_a_fork(
+            lambda: keystore.unwrap_key(wrapped, "k1") == KEK and reached.keys() is not keys
+        )
+    assert reached.keys() is keys
+
+
+def test_a_forked_process_opens_its_own_session_of_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pin that was refused is not tried again. kms/contract/test_python.py has a token of SoftHSM."""
+    monkeypatch.setattr(_Token, "_all", {})
+    token = _Token.at(Place("lib.so", "t", None))
+    session: Any = object()
+    token._session, token._refused = session, {b"hash"}
+    ended: list[int] = []
+    library = SimpleNamespace(finalize=lambda: ended.append(1))
+    pkcs11 = SimpleNamespace(lib=lambda _: library, exceptions=SimpleNamespace(PKCS11Error=OSError))
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(token.lock.acquire).result(10)
+        assert in_a_fork(
+            lambda: (
+                token.lock.acquire(timeout=1)
+                and token._session is None
+                and token._refused == {b"hash"}
+                and token._library(pkcs11) is token._library(pkcs11) is library
+                and ended == [1]
+            )
+        )
+    assert token._library(pkcs11) is library
+    assert not ended, "that is for forked processes"
+    assert token._session is session
 
 
 # ---- what servers are not needed for

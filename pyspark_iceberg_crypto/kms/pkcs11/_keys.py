@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from pyspark_iceberg_crypto.errors import (
@@ -18,7 +19,7 @@ from pyspark_iceberg_crypto.errors import (
     LoginFailedError,
     NotSupportedError,
 )
-from pyspark_iceberg_crypto.kms import _blob, _versions
+from pyspark_iceberg_crypto.kms import _blob, _forks, _versions
 from pyspark_iceberg_crypto.kms._client import IF_IN_USE, MasterKeys
 from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms._extras import load
@@ -272,6 +273,8 @@ class _Token:
 
     _all: dict[Place, _Token] = {}  # noqa: RUF012 (of the process)
     _guard = threading.Lock()
+    _of_parents: list[Any] = []  # noqa: RUF012 (likewise)
+    _begun_by_parents: set[str] = set()  # noqa: RUF012 (likewise)
 
     def __init__(self, place: Place) -> None:
         self.lock = threading.RLock()  # a session does one thing at a time
@@ -285,6 +288,15 @@ class _Token:
     def at(cls, place: Place) -> _Token:
         with cls._guard:
             return cls._all.setdefault(place, cls(place))
+
+    @classmethod
+    def after_fork(cls) -> None:
+        """Begin with logins of this process. Their libraries begin again as well, as PKCS#11 asks for."""
+        cls._guard = threading.Lock()
+        for place, token in cls._all.items():
+            cls._begun_by_parents.add(place.library)
+            cls._of_parents.append(token._session)  # what is dropped may be closed
+            token._session, token.lock = None, threading.RLock()
 
     def session(self, pin: Pin) -> _Session:
         """Return the session; the token must have taken this very pin, or take it now."""
@@ -341,7 +353,7 @@ class _Token:
 
     def _find(self, pkcs11: Any) -> Any:
         tokens = {}
-        for slot in pkcs11.lib(self._place.library).get_slots(token_present=True):
+        for slot in self._library(pkcs11).get_slots(token_present=True):
             tokens[slot.slot_id] = slot.get_token()
         labels = {slot: str(token.label).rstrip() for slot, token in tokens.items()}
         place = self._place
@@ -367,8 +379,20 @@ class _Token:
             )
         return found[0]
 
+    def _library(self, pkcs11: Any) -> Any:
+        path = self._place.library
+        with self._guard:
+            if path in self._begun_by_parents:
+                self._begun_by_parents.discard(path)
+                with suppress(pkcs11.exceptions.PKCS11Error):
+                    pkcs11.lib(path).finalize()
+            return pkcs11.lib(path)
+
     def _hash(self, pin: str) -> bytes:
         return hashlib.sha256(self._salt + pin.encode()).digest()
+
+
+_forks.follow(_Token)
 
 
 def _is_tokens(error: Exception) -> bool:

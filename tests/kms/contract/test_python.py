@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterator
 
 import pytest
+from harness.forks import in_a_fork
 from harness.in_python import in_python
 from harness.subject import KEY, Subject, on
 
@@ -71,6 +72,18 @@ def test_an_outage(kms: Subject, client: CachedKms, fault: object) -> None:
     assert len(proxy.requests) == (0 if fault == "down" else 3)
     proxy.mode = "pass"
     assert client.unwrap_key(blob, kms.key) == KEY
+
+
+def test_in_a_forked_process(kms: Subject, client: CachedKms) -> None:
+    """It has connections and a login of its own; its parent keeps those that it has."""
+    wrapped = client.wrap_key(KEY, kms.key)
+
+    def action() -> bool:
+        other = client.wrap_key(KEY, kms.key)
+        return client.unwrap_key(wrapped, kms.key) == client.unwrap_key(other, kms.key) == KEY
+
+    assert in_a_fork(action, 10)
+    assert client.unwrap_key(wrapped, kms.key) == KEY
 
 
 @on("aws")
