@@ -350,6 +350,10 @@ class StatisticsTest extends LakeFixture {
             .doesNotContain("MARKER");
       }
 
+      table.expireSnapshots().expireSnapshotId(first.snapshotId()).commit();
+      assertThat(keyEntries(catalog.loadTable(name))).isEqualTo(1);
+      assertThat(TestLake.path(first.path())).doesNotExist();
+
       Path cut = TestLake.path(second.path());
       Files.write(cut, Arrays.copyOf(Files.readAllBytes(cut), 50));
       Files.deleteIfExists(cut.resolveSibling("." + cut.getFileName() + ".crc"));
@@ -360,6 +364,8 @@ class StatisticsTest extends LakeFixture {
       PartitionStatisticsFile third = compute(table);
       assertThat(counts(catalog.loadTable(name), third.snapshotId()))
           .isEqualTo(Map.of("MARKER-a", 3L, "MARKER-b", 2L, "MARKER-c", 1L));
+      catalog.dropTable(name, true);
+      assertThat(TestLake.path(third.path())).doesNotExist();
     }
   }
 

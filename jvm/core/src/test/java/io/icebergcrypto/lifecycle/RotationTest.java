@@ -63,7 +63,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Other keys for a table that exists: nothing is lost, and the old keys are not needed. */
 @ParameterizedClass
-@EnumSource(names = {"HIVE", "REST", "HADOOP"}) // JDBC by tests/catalog/tables/test_rotation.py
+@EnumSource(names = {"JDBC", "HADOOP", "REST", "HIVE"})
 class RotationTest extends LakeFixture {
   private static final long DAY = 86_400_000;
 
