@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -18,7 +16,6 @@ from botocore.stub import Stubber
 from doubles.rest_catalog import RestCatalogDouble
 from harness.encrypted_tables import Writer
 from pyiceberg.catalog.glue import GlueCatalog
-from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -33,6 +30,7 @@ from pyspark_iceberg_crypto.kms._settings import settings
 from pyspark_iceberg_crypto.reader import _load, open_table, verify_table
 from pyspark_iceberg_crypto.reader._table import PlaintextTable
 from pyspark_iceberg_crypto.reader.proof import _opened
+from reader.metastore import entry, hive
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
@@ -326,37 +324,6 @@ def test_rest_plans_here_and_not_on_the_server(server: RestCatalogDouble, tmp_pa
 
 
 # ---- Hive
-
-
-class Metastore:
-    """The one call of a Hive metastore that a load makes."""
-
-    def __init__(self) -> None:
-        self.tables: list[SimpleNamespace] = []
-
-    def get_table(self, dbname: str, tbl_name: str) -> SimpleNamespace:
-        return self.tables.pop(0) if len(self.tables) > 1 else self.tables[0]
-
-
-def hive() -> tuple[HiveCatalog, Metastore]:
-    catalog, metastore = HiveCatalog.__new__(HiveCatalog), Metastore()
-    catalog.name, catalog.properties = "lake", {}
-    catalog._client = nullcontext(metastore)
-    return catalog, metastore
-
-
-def entry(writer: Writer, **changes: str) -> SimpleNamespace:
-    """As Iceberg's Java keeps it: the hash is of compact JSON."""
-    compact = json.dumps(json.loads(writer.metadata.read_text()), separators=(",", ":"))
-    digest = hashlib.sha256(compact.encode()).digest()
-    parameters = {
-        "table_type": "ICEBERG",
-        "metadata_location": writer.location,
-        "encryption.key-id": "k1",
-        "encryption.data-key-length": "16",
-        "metadata_hash": base64.b64encode(digest).decode(),
-    }
-    return SimpleNamespace(dbName="db", tableName="t", parameters=parameters | changes)
 
 
 def test_hive_by_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
