@@ -103,15 +103,6 @@ class RotationTest extends LakeFixture {
     }
   }
 
-  private Table create(int commits) {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    for (int i = 0; i < commits; i++) {
-      TestLake.append(table, i);
-    }
-
-    return table;
-  }
-
   private TestKeystore keystore() {
     return TestKeystore.existing(folder);
   }
@@ -158,7 +149,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void aNewVersionOfTheMasterKeyReplacesTheOldOne() throws IOException {
-    Table table = create(3);
+    Table table = TestLake.createTable(catalog, 3);
     table.manageSnapshots().createTag("first", table.history().get(0).snapshotId()).commit();
     Table running = lake.open(Map.of()).loadTable(T);
     assertThat(TestLake.ids(running)).containsExactly(0L, 1L, 2L);
@@ -199,7 +190,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void anotherMasterKeyReplacesTheOldOne() throws IOException {
-    Table table = create(2);
+    Table table = TestLake.createTable(catalog, 2);
     Table running = lake.open(Map.of()).loadTable(T);
     Transaction open = running.newTransaction();
     open.newAppend().appendFile(TestLake.write(open.table(), 2)).commit();
@@ -225,7 +216,7 @@ class RotationTest extends LakeFixture {
   /** How long the KMS's limit makes a rotation of many tables take follows from this. */
   @Test
   void aTableCostsTheCallsThatTheDocumentsSay() throws IOException {
-    create(1);
+    TestLake.createTable(catalog, 1);
     int signed = catalog.context().authenticatesMetadata() ? 1 : 0;
     assertThat(calls(fresh -> MasterKeyUse.of(fresh, T))).isEqualTo(signed);
     assertThat(calls(fresh -> MasterKeyRotation.run(fresh, T, null, false))).isEqualTo(3 + signed);
@@ -254,7 +245,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void whatCannotBeRotatedStaysAsItIs() throws IOException {
-    create(1);
+    TestLake.createTable(catalog, 1);
     rotateKek(false);
     if (backend != Backend.HIVE) {
       assertUnchanged(() -> rotateMasterKey("none"), KeyNotFoundException.class, "none", "k1, k2");
@@ -294,7 +285,7 @@ class RotationTest extends LakeFixture {
     this.catalog =
         new TestLake(backend, folder, Map.of("encryption.kms-impl", FailsLater.class.getName()))
             .open(Map.of());
-    create(2);
+    TestLake.createTable(catalog, 2);
     rotateKek(false);
     int calls = backend == Backend.HIVE ? 3 : 6;
     for (int left = 0; left < calls; left++) {
@@ -332,7 +323,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void aNewKekIsInUseAtOnce() throws IOException {
-    Table table = create(2);
+    Table table = TestLake.createTable(catalog, 2);
     Table running = lake.open(Map.of()).loadTable(T);
     TestLake.ids(running);
     String before = kekOfCurrent(table);
@@ -356,7 +347,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void theOldKekGoesWhenNothingIsUnderIt() throws IOException {
-    Table table = create(2);
+    Table table = TestLake.createTable(catalog, 2);
     table.newAppend().appendFile(TestLake.write(table, 9)).stageOnly().commit();
     Table running = lake.open(Map.of()).loadTable(T);
     Transaction open = running.newTransaction();
@@ -421,7 +412,7 @@ class RotationTest extends LakeFixture {
   @Test
   @Tag("REST")
   void aReplacementThatBeganBeforeUndoesNoRotation() throws IOException {
-    Table table = create(1);
+    Table table = TestLake.createTable(catalog, 1);
     Transaction replace = replacement(5);
     rotateMasterKey("k2");
     assertRotated(replace);
@@ -473,7 +464,7 @@ class RotationTest extends LakeFixture {
   @Test
   void aReplacementThatBeganBeforeBringsBackNoPlaintext() {
     String property = "encryption.plaintext-metadata";
-    TableOperations ops = ((BaseTable) create(1)).operations();
+    TableOperations ops = ((BaseTable) TestLake.createTable(catalog, 1)).operations();
     ops.commit(
         ops.current(),
         TableMetadata.buildFrom(ops.current()).setProperties(Map.of(property, "old.json")).build());
@@ -622,7 +613,7 @@ class RotationTest extends LakeFixture {
   @Test
   @Tag("REST")
   void rotationsAndWritersAtOnceLoseNothing() throws Exception {
-    create(1);
+    TestLake.createTable(catalog, 1);
     ExecutorService threads = Executors.newFixedThreadPool(4);
     List<Future<?>> all = new ArrayList<>();
     all.add(
@@ -678,7 +669,7 @@ class RotationTest extends LakeFixture {
     properties.remove("encryption.kms-type");
     properties.put("encryption.kms-impl", NumberedKms.class.getName());
     TestLake asked = new TestLake(backend, folder, properties);
-    TestLake.append(create(1), 9);
+    TestLake.append(TestLake.createTable(catalog, 1), 9);
     NumberedKms.liesWith(Lie.ANOTHER_KEY);
     String hit = "";
     for (int call = 0; hit != null; call++) {
