@@ -17,7 +17,7 @@ from google.cloud.kms_v1.types import (
     EncryptRequest,
     EncryptResponse,
 )
-from harness.tls import TestAuthority
+from harness.tls import TestAuthority, pem_of
 
 from doubles.connect import ConnectProxy
 from doubles.gcp import GcpKmsDouble
@@ -44,11 +44,7 @@ class GcpGrpcDouble:
 
     def start(self) -> "GcpGrpcDouble":
         pem = self.authority.chain.read_bytes()
-        key = serialization.load_pem_private_key(pem, None).private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
+        key = pem_of(serialization.load_pem_private_key(pem, None))
         certificate = x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.PEM)
         self._server = grpc.server(ThreadPoolExecutor(2))
         methods = {
