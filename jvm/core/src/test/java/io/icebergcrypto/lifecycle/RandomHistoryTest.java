@@ -273,12 +273,7 @@ class RandomHistoryTest extends LakeFixture {
         append(stock, SnapshotRef.MAIN_BRANCH);
         stock.refresh();
         learn(stock);
-        stock
-            .expireSnapshots()
-            .expireOlderThan(Long.MAX_VALUE)
-            .retainLast(1)
-            .cleanupLevel(ExpireSnapshots.CleanupLevel.NONE)
-            .commit();
+        TestLake.expire(stock);
         return "stock appends";
       }
 

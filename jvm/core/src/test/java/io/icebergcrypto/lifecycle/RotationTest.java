@@ -45,7 +45,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -577,13 +576,7 @@ class RotationTest extends LakeFixture {
     TestLake.append(table, 1);
     age(catalog.loadTable(T), rotateKek(false).newKekId(), 31);
     TestLake.append(catalog.loadTable(T), 2);
-    lake.openStock()
-        .loadTable(T)
-        .expireSnapshots()
-        .expireOlderThan(Long.MAX_VALUE)
-        .retainLast(1)
-        .cleanupLevel(ExpireSnapshots.CleanupLevel.NONE)
-        .commit();
+    TestLake.expire(lake.openStock().loadTable(T));
     return catalog.loadTable(T);
   }
 

@@ -23,6 +23,7 @@ import java.util.stream.Stream;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.GenericStatisticsFile;
 import org.apache.iceberg.HasTableOperations;
@@ -210,6 +211,16 @@ public final class TestLake {
   public static Table append(Table table, long... ids) {
     table.newAppend().appendFile(write(table, ids)).commit();
     return table;
+  }
+
+  /** Removes all snapshots but the last of the branch, and no file. */
+  public static void expire(Table table) {
+    table
+        .expireSnapshots()
+        .expireOlderThan(Long.MAX_VALUE)
+        .retainLast(1)
+        .cleanupLevel(ExpireSnapshots.CleanupLevel.NONE)
+        .commit();
   }
 
   /** The ids in the table. */
