@@ -38,7 +38,7 @@ from pyspark_iceberg_crypto.schemas import OUTPUT, report_schema
 from pyspark_iceberg_crypto.verbs.inspection import FileInspection
 
 FILE = Path(__file__).resolve().parents[1] / "pyspark_iceberg_crypto" / "schemas" / OUTPUT
-WIDTH = 120
+WIDTH = 200
 TEXT, TEXTS = {"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}
 SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 

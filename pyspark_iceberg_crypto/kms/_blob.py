@@ -6,6 +6,7 @@ the master key's version (4, big endian, 0 where the KMS does not say it) | body
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from dataclasses import dataclass, field
@@ -141,6 +142,17 @@ def parse_sealed(blob: bytes, kms: str, key_id: str, where: str) -> WrappedKey:
 def is_long_enough(body: bytes) -> bool:
     """Return whether a body can hold a key."""
     return len(body) > NONCE_BYTES + TAG_BYTES
+
+
+def decoded(text: object) -> bytes:
+    """Decode Base64 of either alphabet, with or without padding; empty for other values, which an error would show."""
+    if not isinstance(text, str):
+        return b""
+    text = text.replace("+", "-").replace("/", "_").rstrip("=")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        return b""
 
 
 def nonce() -> bytes:

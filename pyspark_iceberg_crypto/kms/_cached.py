@@ -6,7 +6,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, fields
 from typing import Any
@@ -20,7 +20,7 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.kms import _forks
 from pyspark_iceberg_crypto.kms._base import Kms
 from pyspark_iceberg_crypto.kms._client import KeyManagementClient, KmsClient
-from pyspark_iceberg_crypto.kms._errors import shows_header
+from pyspark_iceberg_crypto.kms._errors import causes, shows_header
 from pyspark_iceberg_crypto.kms._extras import READER, load
 
 CACHE_TTL_MS = 3_600_000
@@ -376,7 +376,7 @@ class CachedKms:
                 "look for a line break in the environment variable or the file that holds the credential",
             )
         said = f"{type(error).__name__}: {error}"
-        if any(isinstance(cause, OSError) for cause in _causes(error)):
+        if any(isinstance(cause, OSError) for cause in causes(error)):
             return KmsUnavailableError(
                 f"{self} could not {what} with key '{key_id}': {said}",
                 "check that the KMS runs and can be reached from this host",
@@ -404,11 +404,3 @@ def _bytes(answer: object, kms: str, what: str, key_id: str) -> bytes:
         f"{kms} answered {type(answer).__name__} to {what} with key '{key_id}', not bytes",
         "wrap_key and unwrap_key return bytes",
     )
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        yield error
-        seen.add(id(error))
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.kms import _forks
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark_iceberg_crypto.kms._base import Kms
 
 CALL_TIMEOUT_MS = 10_000
+_BARE = re.compile(r"\w(([\w.-]+)?\w)?", re.ASCII)
 
 # How the hint of a missing key ends, once it has told how to create one for a new table.
 IF_IN_USE = (
@@ -174,3 +176,28 @@ def require_table(uuid: str | None, setting: str) -> str:
             "the KMS was not called. Call for_table(uuid), and use what it returns for that table's keys",
         )
     return uuid
+
+
+def is_bare_name(key_id: object, longest: int | None = None) -> bool:
+    """Return whether a key id is no more than a name, so that it may become part of a path."""
+    if not isinstance(key_id, str) or not _BARE.fullmatch(key_id) or ".." in key_id:
+        return False
+    return longest is None or len(key_id) <= longest
+
+
+def require_bare_name(name: object, kms: str, longest: int | None = None) -> None:
+    """Refuse what cannot be the name of a key; see `is_bare_name`."""
+    if not is_bare_name(name, longest):
+        raise ConfigurationError(
+            f"{name!r} cannot be the name of a key in {kms}",
+            "use letters, digits and '_', and '-' and '.' within",
+        )
+
+
+def object_of(answer: Any) -> dict[str, Any]:
+    """Return the JSON object of an HTTP answer; empty for another, such as a proxy's page: the status tells."""
+    try:
+        found = answer.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

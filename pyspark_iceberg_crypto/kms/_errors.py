@@ -12,8 +12,6 @@ from pyspark_iceberg_crypto.errors import IcebergCryptoError, KmsUnavailableErro
 
 # What http.client and requests say of a header that cannot be sent; both go on to show it.
 _HEADER_SHOWN = re.compile(r"invalid[^\n]*header value", re.IGNORECASE)
-
-
 # The codes of answers that say that requests come too often.
 _THROTTLED = ("429", "RESOURCE_EXHAUSTED", "Throttling")
 
@@ -116,12 +114,15 @@ def http_status(status: int) -> str:
     return str(status) if status < 500 else "5xx"
 
 
-def shows_header(error: BaseException | None) -> bool:
-    """Return whether an error, or one behind it, shows a header that could not be sent, and so a credential."""
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Give an error and those behind it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
-        if _HEADER_SHOWN.search(str(error)):
-            return True
+        yield error
         seen.add(id(error))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return False
+
+
+def shows_header(error: BaseException | None) -> bool:
+    """Return whether an error, or one behind it, shows a header that could not be sent, and so a credential."""
+    return any(_HEADER_SHOWN.search(str(one)) for one in causes(error))

@@ -170,15 +170,13 @@ def blocks(header: bytes, length: int, location: str) -> Mapping[str, int]:
             f"its header gives a block length of {size} bytes, expected 1 to {LARGEST_BLOCK} (Iceberg "
             f"writes {ICEBERG_BLOCK})"
         )
-    stored = size + AGS1_OVERHEAD
-    body = length - AGS1_HEADER
-    full, rest = divmod(body, stored)
-    if 0 < rest <= AGS1_OVERHEAD and body != AGS1_OVERHEAD:  # an empty plaintext is one block
+    count = block_count(length, size)
+    if count is None:
+        full, rest = divmod(length - AGS1_HEADER, size + AGS1_OVERHEAD)
         raise broken(
-            f"after {full} full blocks of {stored} bytes there are {rest} bytes, expected none or more "
+            f"after {full} full blocks of {size + AGS1_OVERHEAD} bytes there are {rest} bytes, expected none or more "
             f"than {AGS1_OVERHEAD} (nonce, tag and at least one byte)"
         )
-    count = full + (rest > 0)
     if count > MOST_BLOCKS:
         raise broken(
             f"it would have {count} blocks of {size} bytes, expected no more than {MOST_BLOCKS}"
@@ -186,8 +184,17 @@ def blocks(header: bytes, length: int, location: str) -> Mapping[str, int]:
     return {
         "block_size": size,
         "block_count": count,
-        "plaintext_length": body - count * AGS1_OVERHEAD,
+        "plaintext_length": length - AGS1_HEADER - count * AGS1_OVERHEAD,
     }
+
+
+def block_count(length: int, size: int) -> int | None:
+    """Return how many blocks an AES GCM stream has, by the plaintext bytes of a full one; None: none is this long."""
+    body = length - AGS1_HEADER
+    full, rest = divmod(body, size + AGS1_OVERHEAD)
+    if body < AGS1_OVERHEAD or (0 < rest <= AGS1_OVERHEAD and body != AGS1_OVERHEAD):
+        return None
+    return full + (rest > 0)  # an empty plaintext is one block
 
 
 def footer(file: SupportsSeekAndRead, length: int, location: str) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
+from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 
 if TYPE_CHECKING:
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
     from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 
 MAGIC = b"AGS1"
-BLOCK = 1 << 20
+BLOCK = _files.ICEBERG_BLOCK
 """Plaintext bytes of a full block. The spec leaves it free; Iceberg writes and reads this one and no other."""
-HEADER, NONCE, OVERHEAD = 8, 12, 28
+HEADER, NONCE, OVERHEAD = _files.AGS1_HEADER, 12, _files.AGS1_OVERHEAD
 _STORED = BLOCK + OVERHEAD
 _AT_ONCE = 8  # blocks of one request
-_MOST_BLOCKS = 2**31 - 1
 _INTO = hasattr(AESGCM, "decrypt_into")  # since cryptography 47
 
 
@@ -285,14 +285,14 @@ def length_of(stored: Stored, file: ExpectedFile) -> int:
 
 
 def _plaintext_length(file: ExpectedFile) -> int:
-    body = (file.length or 0) - HEADER
-    full, rest = divmod(body, _STORED)
-    if body < OVERHEAD or (0 < rest <= OVERHEAD and body != OVERHEAD):
+    length = file.length or 0
+    count = _files.block_count(length, BLOCK)
+    if count is None:
         raise file.malformed("no sequence of blocks has this length")
-    count = full + (rest > 0)
-    if count > _MOST_BLOCKS:
-        raise file.malformed(f"it would have {count} blocks, expected no more than {_MOST_BLOCKS}")
-    return body - count * OVERHEAD
+    if count > _files.MOST_BLOCKS:
+        most = _files.MOST_BLOCKS
+        raise file.malformed(f"it would have {count} blocks, expected no more than {most}")
+    return length - HEADER - count * OVERHEAD
 
 
 def _all(stored: Stored, count: int, file: ExpectedFile) -> bytes:

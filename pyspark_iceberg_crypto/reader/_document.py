@@ -140,7 +140,7 @@ def canonical(value: Any) -> str:
         return "{" + ",".join(f"{_quoted(name)}:{canonical(value[name])}" for name in names) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(canonical, value)) + "]"
-    return _scalar(value, _ESCAPED, "x")
+    return _scalar(value)
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -167,19 +167,15 @@ def _depth(value: Any) -> int:
     return deepest
 
 
-def _quoted(string: str) -> str:
-    return _scalar(string, _ESCAPED, "x")
-
-
-def _scalar(value: Any, escaped: re.Pattern[str], hexadecimal: str) -> str:
+def _scalar(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, Number):
-        return str(value)
+    return str(value) if isinstance(value, Number) else _quoted(value)
 
-    def escape(found: re.Match[str]) -> str:
-        return _SHORT.get(found[0]) or f"\\u{ord(found[0]):04{hexadecimal}}"
 
-    return '"' + escaped.sub(escape, value) + '"'
+def _quoted(string: str) -> str:
+    return (
+        '"' + _ESCAPED.sub(lambda one: _SHORT.get(one[0]) or f"\\u{ord(one[0]):04x}", string) + '"'
+    )

@@ -46,17 +46,6 @@ _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
 _LOOK_AGAIN_S = (0.01, 0.02, 0.04, 0.08, 0.16)  # name and hash are two rows of Hive's database
 
 
-def load(
-    catalog: Catalog | str | Path,
-    identifier: str | tuple[str, ...] | None,
-    kms: Any,
-    properties: dict[str, str],
-    pickle_file_keys: bool = False,
-) -> OpenedTable:
-    """See `open_table`."""
-    return tables_of(catalog, identifier, kms, properties, pickle_file_keys).load()
-
-
 def tables_of(
     catalog: Catalog | str | Path,
     identifier: str | tuple[str, ...] | None,

@@ -62,7 +62,8 @@ def open_table(
     _require_pyiceberg()
     from pyspark_iceberg_crypto.reader import _load
 
-    return _load.load(catalog, identifier, kms, dict(properties or {}), pickle_file_keys)
+    given = dict(properties or {})
+    return _load.tables_of(catalog, identifier, kms, given, pickle_file_keys).load()
 
 
 def create_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
@@ -455,10 +456,5 @@ def _batch_reader(scan: _Scan, dictionary_columns: tuple[str, ...] = ()) -> pa.R
                 for one in schema
             ]
             schema = pa.schema(fields, metadata=schema.metadata)
-            batches = _chain(first, batches)
+            batches = itertools.chain([first], batches)
     return pa.RecordBatchReader.from_batches(schema, batches).cast(schema)
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest

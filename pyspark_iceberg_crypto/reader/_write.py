@@ -603,16 +603,13 @@ class EncryptedTransaction(Transaction):
             yield one.partition_key, _pyiceberg.bin_pack_arrow_table(rows, size)
 
 
-def _refused(name: str) -> Any:
-    def refuse(self: EncryptedTransaction, *_: Any, **__: Any) -> NoReturn:
-        refuse_writing(self._table.loaded.table)
-
-    refuse.__name__, refuse.__doc__ = name, "Refused."
-    return refuse
+def _refuse(self: EncryptedTransaction, *_: Any, **__: Any) -> NoReturn:
+    """Refused."""
+    refuse_writing(self._table.loaded.table)
 
 
 for _name in _REFUSED:
-    setattr(EncryptedTransaction, _name, _refused(_name))
+    setattr(EncryptedTransaction, _name, _refuse)
 
 
 def _not_of_nulls(

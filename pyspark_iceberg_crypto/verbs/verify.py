@@ -122,13 +122,13 @@ def verify_table(
     """
     table_name(table)
     options = checked_options(
-        structure,
-        deep,
-        all_snapshots,
-        sample,
-        seed,
-        strays,
-        resume,
+        structure=structure,
+        deep=deep,
+        all_snapshots=all_snapshots,
+        sample=sample,
+        seed=seed,
+        strays=strays,
+        resume=resume,
         since=since,
         since_key_id=since_key_id,
         recheck=recheck,
@@ -151,28 +151,18 @@ def remote(spark: SparkSession, operation: str, **given: Any) -> VerifyReport:
     return VerifyReport.of(found, _spark=spark, _result=_connect.FilesInServer())
 
 
-def checked_options(
-    structure: bool,
-    deep: bool,
-    all_snapshots: bool,
-    sample: float,
-    seed: int,
-    strays: bool,
-    resume: str | None,
-    *,
-    since: str | Path | Evidence | None,
-    since_key_id: str | None,
-    recheck: float,
-) -> dict[str, Any]:
-    """Return the options of a verification as Java takes them.
+def checked_options(**given: Any) -> dict[str, Any]:
+    """Return the options of `verify_table` as Java takes them.
 
     Raises:
         ConfigurationError: sample or recheck is not a share of the files, the seed is not a whole number, or since is
             not a report.
     """
+    seed, since = given["seed"], given["since"]
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise ConfigurationError(f"seed={seed!r} is not a whole number", "give one, such as 7")
-    for name, share in (("sample", sample), ("recheck", recheck)):
+    for name in ("sample", "recheck"):
+        share = given[name]
         if isinstance(share, bool) or not isinstance(share, (int, float)):
             raise ConfigurationError(
                 f"{name}={share!r} is not a number", "give more than 0, up to 1"
@@ -181,15 +171,6 @@ def checked_options(
             raise ConfigurationError(
                 f"{name} is {share}, which is not a share of the files", "0.01 is one"
             )
-    return {
-        "structure": bool(structure),
-        "deep": bool(deep),
-        "all_snapshots": bool(all_snapshots),
-        "sample": sample,
-        "seed": seed,
-        "strays": bool(strays),
-        "resume": resume,
-        "since": None if since is None else kept_reports.document(since),
-        "since_key_id": since_key_id,
-        "recheck": recheck,
-    }
+    for name in ("structure", "deep", "all_snapshots", "strays"):
+        given[name] = bool(given[name])
+    return {**given, "since": None if since is None else kept_reports.document(since)}

@@ -67,13 +67,13 @@ def verify_catalog(
             f"except_tables={except_tables!r} is not a list of tables", "for example ['lake.db.t']"
         )
     options = checked_options(
-        structure,
-        deep,
-        all_snapshots,
-        sample,
-        seed,
-        strays,
-        resume,
+        structure=structure,
+        deep=deep,
+        all_snapshots=all_snapshots,
+        sample=sample,
+        seed=seed,
+        strays=strays,
+        resume=resume,
         since=since,
         since_key_id=since_key_id,
         recheck=recheck,

@@ -17,8 +17,8 @@ class _Handler(Silent):
             self.end_headers()
             return
 
-        target = ("127.0.0.1", int(self.path.rpartition(":")[2]))
-        with socket.create_connection(target) as server:
+        port = self.double.target or int(self.path.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as server:
             self.send_response(200)
             self.end_headers()
             _pass_on(self.connection, server)
@@ -30,6 +30,7 @@ class ConnectProxy(Served):
     Attributes:
         asked: "host:port" of each tunnel that was asked for.
         wants_login: each gets a 407 instead.
+        target: the port to which all lead; 0: the one that is asked for.
     """
 
     handler = _Handler
@@ -37,6 +38,7 @@ class ConnectProxy(Served):
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.wants_login = False
+        self.target = 0
 
     @property
     def java_options(self) -> list[str]:

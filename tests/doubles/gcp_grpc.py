@@ -1,11 +1,9 @@
 """The gRPC side of the Google Cloud KMS double, for Iceberg's own client, which speaks gRPC to Google's address only.
 
-Encrypt and Decrypt over TLS, with the keys of the double, and a proxy that a JVM finds by https.proxyHost:
-whatever address it is asked for, it leads here.
+Encrypt and Decrypt over TLS, with the keys of the double, and a proxy that leads a JVM here, whatever address it asks
+for.
 """
 
-import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +17,9 @@ from google.cloud.kms_v1.types import (
     EncryptRequest,
     EncryptResponse,
 )
-from harness.tls import TestAuthority
+from harness.tls import TestAuthority, pem_of
 
+from doubles.connect import ConnectProxy
 from doubles.gcp import GcpKmsDouble
 from doubles.gcp_keys import RefusedError
 
@@ -34,24 +33,18 @@ class GcpGrpcDouble:
 
     Attributes:
         calls: the methods that were called.
-        hosts: what the proxy was asked to connect to.
+        proxy: it tells what it was asked to connect to.
     """
 
     double: GcpKmsDouble
     authority: TestAuthority
     calls: list[str] = field(default_factory=list)
-    hosts: list[str] = field(default_factory=list)
+    proxy: ConnectProxy = field(default_factory=ConnectProxy)
     _server: Any = None
-    _proxy: socket.socket | None = None
-    _port: int = 0
 
     def start(self) -> "GcpGrpcDouble":
         pem = self.authority.chain.read_bytes()
-        key = serialization.load_pem_private_key(pem, None).private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
+        key = pem_of(serialization.load_pem_private_key(pem, None))
         certificate = x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.PEM)
         self._server = grpc.server(ThreadPoolExecutor(2))
         methods = {
@@ -66,23 +59,18 @@ class GcpGrpcDouble:
             (grpc.method_handlers_generic_handler(SERVICE, methods),)
         )
         credentials = grpc.ssl_server_credentials([(key, certificate)])
-        self._port = self._server.add_secure_port("127.0.0.1:0", credentials)
+        self.proxy.target = self._server.add_secure_port("127.0.0.1:0", credentials)
         self._server.start()
-        self._proxy = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.proxy.start()
         return self
 
     def stop(self) -> None:
-        assert self._proxy is not None
-        self._proxy.close()
+        self.proxy.stop()
         self._server.stop(None).wait()
 
     @property
     def java_options(self) -> list[str]:
-        assert self._proxy is not None
-        port = self._proxy.getsockname()[1]
-        proxy = ["-Dhttps.proxyHost=127.0.0.1", f"-Dhttps.proxyPort={port}"]
-        return [*self.authority.java_options, *proxy]
+        return [*self.authority.java_options, *self.proxy.java_options]
 
     def _encrypt(self, request: Any, context: grpc.ServicerContext) -> Any:
         self._authorize("Encrypt", context)
@@ -106,31 +94,3 @@ class GcpGrpcDouble:
         metadata = dict(context.invocation_metadata())
         if self.double.login.account_of(str(metadata.get("authorization"))) is None:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "no login")
-
-    def _accept(self) -> None:
-        assert self._proxy is not None
-        while True:
-            try:
-                client, _ = self._proxy.accept()
-            except OSError:
-                return  # stopped
-            threading.Thread(target=self._tunnel, args=(client,), daemon=True).start()
-
-    def _tunnel(self, client: socket.socket) -> None:
-        request = b""
-        while b"\r\n\r\n" not in request:
-            request += client.recv(4096)
-        self.hosts.append(request.split()[1].decode())
-        server = socket.create_connection(("127.0.0.1", self._port))
-        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        for source, target in ((client, server), (server, client)):
-            threading.Thread(target=_copy, args=(source, target), daemon=True).start()
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(65536):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass  # the other side has gone

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from harness.tls import pem_of
 
 Json = dict[str, Any]
 
@@ -67,11 +68,7 @@ class Logins:
     def service_account(self, path: Path, email: str = OWNER, **changes: Any) -> Path:
         """Writes a key file of a service account, as `gcloud iam service-accounts keys create` does."""
         key = self._keys.setdefault(email, _first_key(email))
-        pem = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ).decode()
+        pem = pem_of(key).decode()
         content = {
             "type": "service_account",
             "project_id": "test-project",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from doubles.served import Served, Silent
 
 
 def _changed(document: dict[str, Any], change: dict[str, Any]) -> None:
@@ -47,7 +46,36 @@ def _changed(document: dict[str, Any], change: dict[str, Any]) -> None:
         document["current-snapshot-id"] = document["refs"]["main"]["snapshot-id"]
 
 
-class RestCatalogDouble:
+class _Handler(Silent):
+    double: RestCatalogDouble
+
+    def do_GET(self) -> None:  # noqa: N802
+        path, _, self.double.query = self.path.partition("?")
+        self.double.asked.append(path)
+        self._say(*self.double.answer(path))
+
+    def do_POST(self) -> None:  # noqa: N802
+        double = self.double
+        double.asked.append(self.path)
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        first, double.first = double.first, None
+        if first:
+            first()
+        status, answer = double.changed(self.path, body)
+        then, double.then = double.then, None
+        after = then() if then else double.after
+        self._say(*((status, answer) if status != 200 else (after, answer)))
+
+    def _say(self, status: int, answer: dict[str, Any]) -> None:
+        data = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class RestCatalogDouble(Served):
     """A server on a port of its own.
 
     Attributes:
@@ -63,11 +91,12 @@ class RestCatalogDouble:
         overrides: properties that it gives its clients.
     """
 
+    handler = _Handler
+
     def __init__(self) -> None:
         self.tables: dict[str, tuple[str, dict[str, Any]]] = {}
         self.endpoints: list[str] = []
         self.asked: list[str] = []
-        self.uri = ""
         self.kept: Callable[[dict[str, Any]], bool] = lambda change: True
         self.after = 200
         self.first: Callable[[], object] | None = None
@@ -76,50 +105,6 @@ class RestCatalogDouble:
         self.told_all = False
         self.query = ""
         self.overrides: dict[str, str] = {}
-
-    @contextmanager
-    def running(self) -> Iterator[RestCatalogDouble]:
-        """Serve until the block ends."""
-        double = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                path, _, double.query = self.path.partition("?")
-                double.asked.append(path)
-                self.say(*double.answer(path))
-
-            def say(self, status: int, answer: dict[str, Any]) -> None:
-                data = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def do_POST(self) -> None:
-                double.asked.append(self.path)
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                first, double.first = double.first, None
-                if first:
-                    first()
-                status, answer = double.changed(self.path, body)
-                then, double.then = double.then, None
-                after = then() if then else double.after
-                self.say(*((status, answer) if status != 200 else (after, answer)))
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.uri = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield self
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
 
     def changed(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         _, _, rest = path.partition("/v1/namespaces/")

@@ -5,7 +5,7 @@ import ssl
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -49,17 +49,22 @@ class TestAuthority:
         ]
 
 
+def pem_of(key: Any) -> bytes:
+    """A private key as a PEM file has it, without a password."""
+    made: bytes = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return made
+
+
 def self_signed(file: Path) -> RSAPublicKey:
     """Writes an RSA key and a certificate of its own, as an application logs in with; gives the public key."""
     key = rsa.generate_private_key(65537, 2048)
     name = _name("an application")
     certificate = _builder(name, name, key).sign(key, hashes.SHA256())
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    file.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+    file.write_bytes(pem_of(key) + certificate.public_bytes(serialization.Encoding.PEM))
     file.chmod(0o600)
     return key.public_key()
 
@@ -128,13 +133,7 @@ def make_client_certificate(
     made = ClientCertificate(folder / f"{name}.pem", folder / f"{name}-key.pem")
     made.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     made.key_file.touch(mode=0o600)
-    made.key_file.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    made.key_file.write_bytes(pem_of(key))
     return made
 
 
@@ -147,14 +146,7 @@ def _written(
     ca_file, chain, trust_store = (folder / name for name in ("ca.pem", "server.pem", "trust.p12"))
     ca_file.write_bytes(ca.public_bytes(serialization.Encoding.PEM))
     chain.touch(mode=0o600)
-    chain.write_bytes(
-        server_key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + server.public_bytes(serialization.Encoding.PEM)
-    )
+    chain.write_bytes(pem_of(server_key) + server.public_bytes(serialization.Encoding.PEM))
     trust_store.write_bytes(
         serialize_java_truststore(
             [PKCS12Certificate(ca, b"test-authority")],

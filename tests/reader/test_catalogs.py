@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -18,7 +16,6 @@ from botocore.stub import Stubber
 from doubles.rest_catalog import RestCatalogDouble
 from harness.encrypted_tables import Writer
 from pyiceberg.catalog.glue import GlueCatalog
-from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -33,6 +30,7 @@ from pyspark_iceberg_crypto.kms._settings import settings
 from pyspark_iceberg_crypto.reader import _load, open_table, verify_table
 from pyspark_iceberg_crypto.reader._table import PlaintextTable
 from pyspark_iceberg_crypto.reader.proof import _opened
+from reader.metastore import entry, hive
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
@@ -209,8 +207,9 @@ def test_older_metadata_names_no_other_master_key(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server() -> Iterator[RestCatalogDouble]:
-    with RestCatalogDouble().running() as running:
-        yield running
+    running = RestCatalogDouble().start()
+    yield running
+    running.stop()
 
 
 def test_rest_has_keys_from_the_servers_answer_alone(
@@ -219,7 +218,7 @@ def test_rest_has_keys_from_the_servers_answer_alone(
     writer = table(tmp_path / "t", signed=False)
     server.tables["db.t"] = (writer.location, writer.document)
     writer.metadata.write_text("{}")  # what the storage says does not count
-    catalog = RestCatalog("lake", uri=server.uri)
+    catalog = RestCatalog("lake", uri=server.url)
     opened = open_table(catalog, "db.t", kms=writer.kms)
     assert ids(opened) == [1, 2]
     assert opened.catalog is catalog
@@ -232,7 +231,7 @@ def test_rest_has_keys_from_the_servers_answer_alone(
 def test_rest_takes_rules_from_the_call_alone(server: RestCatalogDouble, tmp_path: Path) -> None:
     writer = table(tmp_path / "t", signed=False)
     server.tables["db.t"] = (writer.location, writer.document)
-    catalog = RestCatalog("lake", uri=server.uri, **{"encryption.plaintext-files": "allow"})
+    catalog = RestCatalog("lake", uri=server.url, **{"encryption.plaintext-files": "allow"})
     with pytest.raises(
         errors.ConfigurationError, match=r"plaintext-files of REST catalog lake may"
     ):
@@ -250,7 +249,7 @@ def test_rest_servers_do_not_say_where_the_kms_is(
 ) -> None:
     """Not by Iceberg's own names either, which go to whoever has the catalog."""
     server.overrides = {name: "https://other.example.com"}
-    catalog = RestCatalog("lake", uri=server.uri)
+    catalog = RestCatalog("lake", uri=server.url)
     assert catalog.properties[name] == "https://other.example.com"
     asked: list[dict[str, str]] = []
     for module in (_load, _opened):
@@ -275,7 +274,7 @@ def test_rest_servers_that_list_the_heads_of_branches_alone(
     server.overrides = {"snapshot-loading-mode": "refs"}
 
     def verified() -> Any:
-        catalog = RestCatalog("lake", uri=server.uri)
+        catalog = RestCatalog("lake", uri=server.url)
         return verify_table(catalog, "db.t", kms=writer.kms, all_snapshots=True)
 
     refused = pytest.raises(errors.IcebergCryptoError, match="does not list all snapshots")
@@ -299,14 +298,14 @@ def test_rest_refuses_a_table_whose_key_id_is_gone(
     del writer.document["properties"]["encryption.key-id"]
     server.tables["db.t"] = (writer.location, writer.document)
     with pytest.raises(errors.TamperedError, match="encryption.key-id is gone"):
-        open_table(RestCatalog("lake", uri=server.uri), "db.t", kms=writer.kms)
+        open_table(RestCatalog("lake", uri=server.url), "db.t", kms=writer.kms)
 
 
 def test_rest_refuses_a_server_that_drops_keys(server: RestCatalogDouble, tmp_path: Path) -> None:
     writer = table(tmp_path / "t", signed=False)
     writer.document["encryption-keys"] = []
     server.tables["db.t"] = (writer.location, writer.document)
-    opened = open_table(RestCatalog("lake", uri=server.uri), "db.t", kms=writer.kms)
+    opened = open_table(RestCatalog("lake", uri=server.url), "db.t", kms=writer.kms)
     with pytest.raises(errors.TamperedError, match=f"Table lake.db.t: .*{writer.list.as_uri()}"):
         opened.scan().to_arrow()
 
@@ -318,44 +317,13 @@ def test_rest_plans_here_and_not_on_the_server(server: RestCatalogDouble, tmp_pa
         "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
         "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
     ]
-    catalog = RestCatalog("lake", uri=server.uri, **{"scan-planning-mode": "server"})
+    catalog = RestCatalog("lake", uri=server.url, **{"scan-planning-mode": "server"})
     assert catalog.supports_server_side_planning()
     assert ids(open_table(catalog, "db.t", kms=writer.kms)) == [1, 2]
     assert not [path for path in server.asked if path.endswith("/plan")]
 
 
 # ---- Hive
-
-
-class Metastore:
-    """The one call of a Hive metastore that a load makes."""
-
-    def __init__(self) -> None:
-        self.tables: list[SimpleNamespace] = []
-
-    def get_table(self, dbname: str, tbl_name: str) -> SimpleNamespace:
-        return self.tables.pop(0) if len(self.tables) > 1 else self.tables[0]
-
-
-def hive() -> tuple[HiveCatalog, Metastore]:
-    catalog, metastore = HiveCatalog.__new__(HiveCatalog), Metastore()
-    catalog.name, catalog.properties = "lake", {}
-    catalog._client = nullcontext(metastore)
-    return catalog, metastore
-
-
-def entry(writer: Writer, **changes: str) -> SimpleNamespace:
-    """As Iceberg's Java keeps it: the hash is of compact JSON."""
-    compact = json.dumps(json.loads(writer.metadata.read_text()), separators=(",", ":"))
-    digest = hashlib.sha256(compact.encode()).digest()
-    parameters = {
-        "table_type": "ICEBERG",
-        "metadata_location": writer.location,
-        "encryption.key-id": "k1",
-        "encryption.data-key-length": "16",
-        "metadata_hash": base64.b64encode(digest).decode(),
-    }
-    return SimpleNamespace(dbName="db", tableName="t", parameters=parameters | changes)
 
 
 def test_hive_by_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

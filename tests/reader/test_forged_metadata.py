@@ -3,13 +3,10 @@
 A SQL catalog with MACs has the column of JDBC; without them, what is read is what a REST server would pass on.
 """
 
-import base64
 import hashlib
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +14,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from harness.encrypted_tables import OwnKms, Writer
 from harness.files import changed
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
@@ -26,6 +22,7 @@ from tamper.metadata_attacks import METADATA_ATTACKS, PLAINTEXT, STRIPPED, Finds
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.reader import _keys, _load, open_table
+from reader import metastore
 
 SCHEMA = Schema(*(NestedField(i, f"c{i}", LongType(), required=False) for i in (1, 2, 3)))
 DOCUMENTED = table_of_document("attack on metadata")
@@ -124,7 +121,7 @@ class Victim:
             return lambda **more: open_table(writer.folder, kms=writer.kms, properties=more)
         catalog: Catalog
         if self.kind == "hive":
-            catalog = hive(writer)
+            catalog, _ = metastore.hive(metastore.entry(writer))
         else:
             catalog = InMemoryCatalog("lake", uri="sqlite://")
             catalog.create_namespace("db")
@@ -149,23 +146,6 @@ class Victim:
                 return state
         is_old = found in (rows(0), [*rows(0), *rows(10)])
         return "old rows" if is_old else "other columns"
-
-
-def hive(writer: Writer) -> HiveCatalog:
-    catalog = HiveCatalog.__new__(HiveCatalog)
-    catalog.name, catalog.properties = "lake", {}
-    digest = hashlib.sha256(writer.metadata.read_bytes()).digest()
-    parameters = {
-        "table_type": "ICEBERG",
-        "metadata_location": writer.location,
-        "encryption.key-id": "k1",
-        "encryption.data-key-length": "16",
-        "metadata_hash": base64.b64encode(digest).decode(),
-    }
-    entry = SimpleNamespace(dbName="db", tableName="t", parameters=parameters)
-    client = SimpleNamespace(get_table=lambda dbname, tbl_name: entry)
-    catalog._client = nullcontext(client)  # type: ignore[assignment]
-    return catalog
 
 
 @pytest.mark.parametrize(

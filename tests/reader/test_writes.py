@@ -1099,13 +1099,14 @@ def test_partitions_that_pyiceberg_loses_or_doubles(one: Place, values: list[flo
 
 @pytest.fixture
 def server() -> Iterator[RestCatalogDouble]:
-    with RestCatalogDouble().running() as running:
-        yield running
+    running = RestCatalogDouble().start()
+    yield running
+    running.stop()
 
 
 @pytest.fixture
 def rest(server: RestCatalogDouble, tmp_path: Path) -> Place:
-    return Place(tmp_path, RestCatalog("lake", uri=server.uri), OwnKms())
+    return Place(tmp_path, RestCatalog("lake", uri=server.url), OwnKms())
 
 
 def test_rest(server: RestCatalogDouble, rest: Place) -> None:

@@ -18,7 +18,7 @@ from doubles.in_process import evidence_json
 from pyspark_iceberg_crypto import AzureKeyVault, GcpKms, Vault, VerifyReport, VerifyTablesReport
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
 from pyspark_iceberg_crypto.jvm import _typed
-from pyspark_iceberg_crypto.kms import _versions
+from pyspark_iceberg_crypto.kms import _blob, _client, _versions
 from pyspark_iceberg_crypto.kms.keystore import _keytool
 from pyspark_iceberg_crypto.kms.pkcs11 import _tool as _pkcs11_tool
 from pyspark_iceberg_crypto.kms.vault import _vault
@@ -135,7 +135,8 @@ TARGETS: dict[str, tuple[str, Callable[[str], Any]]] = {
         "projects/p/locations/l/keyRings/r/cryptoKeys/k",
         GcpKms()._key,
     ),
-    "Vault's key names": ("key-1", _vault._check_name),
+    "key names": ("key-1", lambda name: _client.require_bare_name(name, "Vault", 200)),
+    "Base64": ("QUJD", _blob.decoded),
     "addresses": ("https://vault:8200", lambda text: Vault(text, token_env="T")),
     "reports": (REPORT.to_json(), report),
     "reports on tables": (VerifyTablesReport("lake", [REPORT], []).to_json(), report),

@@ -39,7 +39,7 @@ from pyspark_iceberg_crypto.kms import (
     Retry,
     from_properties,
 )
-from pyspark_iceberg_crypto.kms._blob import parse
+from pyspark_iceberg_crypto.kms._blob import decoded, parse
 from pyspark_iceberg_crypto.kms.gcp._keys import GcpKeys, crc32c
 from pyspark_iceberg_crypto.kms.hadoop._errors import Refused
 from pyspark_iceberg_crypto.kms.keystore import _pkcs12
@@ -651,3 +651,9 @@ def test_hadoop_kms_asks_the_next_server_when_one_fails(monkeypatch: pytest.Monk
 
 
 MISSING = {"exception": "IOException", "message": "No KeyVersion exists for key 'k'"}
+
+
+@pytest.mark.parametrize("text", ["+/8=", "-_8=", "-_8", "+/8"])
+def test_answers_in_base64_of_either_alphabet(text: str) -> None:
+    assert decoded(text) == b"\xfb\xff"
+    assert decoded(f"{text}!") == decoded(text[:1]) == decoded(None) == b""

@@ -29,6 +29,7 @@ from doubles.azure_keys import Key, Version
 from doubles.azure_world import start_azure
 from doubles.gcp import GcpKmsDouble
 from harness.jvm import Jvm, start_jvm
+from harness.tls import pem_of
 from servers.hadoop_kms import ADMIN, USER, HadoopKmsServer, start_hadoop_kms
 from servers.softhsm import SoftHsm, client_properties
 from servers.vault import VaultServer, start_vault
@@ -202,13 +203,7 @@ def make_master_keys(folder: Path) -> None:
         "gcp": {"id": "3f0c7c53-52b1-4a25-8c6b-0d5a0e0f2b11", "aes": secrets.token_hex(32)},
         "azure": {
             "id": secrets.token_hex(16),
-            "rsa": rsa.generate_private_key(65537, 2048)
-            .private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-            .decode(),
+            "rsa": pem_of(rsa.generate_private_key(65537, 2048)).decode(),
             "aes": secrets.token_hex(32),
         },
         "hadoop": secrets.token_hex(32),

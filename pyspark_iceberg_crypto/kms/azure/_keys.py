@@ -25,7 +25,7 @@ from pyspark_iceberg_crypto.errors import (
     NotSupportedError,
 )
 from pyspark_iceberg_crypto.kms import _blob
-from pyspark_iceberg_crypto.kms._client import IF_IN_USE, MasterKeys
+from pyspark_iceberg_crypto.kms._client import IF_IN_USE, MasterKeys, object_of
 from pyspark_iceberg_crypto.kms._extras import load
 from pyspark_iceberg_crypto.kms.azure._errors import ERRORS, headers_unlogged
 
@@ -145,11 +145,11 @@ class AzureKeys(MasterKeys):
         )
         with self._asking(key) as client:
             answer = client.send_request(request)
-            status, body = answer.status_code, _json(answer)
+            status, body = answer.status_code, object_of(answer)
         if status != 200:
             raise self._refusal(status, body, operation, key, value)
         kid = _KID.fullmatch(str(body.get("kid", "")))
-        output = _decoded(body.get("value"))
+        output = _blob.decoded(body.get("value"))
         if not kid or not output or kid["name"].lower() != key.name.lower():
             raise self._not_vault(status, key)
         return output, kid["version"]
@@ -353,21 +353,3 @@ class _Search:
             f"{name}: none of the {versions} versions of key '{given}' unwraps this key of {len(self._wrapped)} bytes",
             "the wrapped key was changed, or another key, algorithm or KMS wrapped it",
         )
-
-
-def _json(answer: Any) -> dict[str, Any]:
-    try:
-        found = answer.json()
-    except ValueError:
-        return {}  # a proxy's page: the status tells
-    return found if isinstance(found, dict) else {}
-
-
-def _decoded(text: object) -> bytes:
-    """Decode Base64 without padding; empty for other text, which an error would show."""
-    if not isinstance(text, str):
-        return b""
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except ValueError:
-        return b""

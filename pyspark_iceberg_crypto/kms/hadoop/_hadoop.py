@@ -20,9 +20,10 @@ from pyspark_iceberg_crypto.errors import (
 )
 from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._client import require_bare_name
 from pyspark_iceberg_crypto.kms._settings import AnyPath, about, absolute, setting
 from pyspark_iceberg_crypto.kms.hadoop._errors import ERRORS, FORGET, Refused
-from pyspark_iceberg_crypto.kms.hadoop._keys import HadoopKeys
+from pyspark_iceberg_crypto.kms.hadoop._keys import LONGEST_NAME, HadoopKeys
 
 _TIMEOUT_SECONDS = 30
 _AT_ONCE = 50  # keys, whose names become one URL
@@ -32,7 +33,6 @@ _URI = re.compile(
     r"(?P<port>:\d{1,5})?(?P<path>(/\w[\w.-]*)*)/?",
     re.ASCII,
 )
-_NAME = re.compile(r"\w(([\w.-]+)?\w)?", re.ASCII)
 _USER_NAME = re.compile(r"[\w.@/-]+", re.ASCII)
 
 
@@ -83,7 +83,7 @@ class HadoopKms(Kms):
             name: the key's name; the KMS's own keystore has none with capital letters.
             key_bits: 128, 192 or 256.
         """
-        _check_name(name)
+        require_bare_name(name, "Hadoop KMS", LONGEST_NAME)
         if key_bits not in (128, 192, 256):
             raise ConfigurationError(f"AES has no keys of {key_bits} bits", "128, 192 or 256")
         given = {"name": name, "length": key_bits}
@@ -102,7 +102,7 @@ class HadoopKms(Kms):
 
     def describe_key(self, key_id: str) -> KeyInfo:
         """Describe a key: its length and its versions."""
-        _check_name(key_id)
+        require_bare_name(key_id, "Hadoop KMS", LONGEST_NAME)
         doing = f"describe key {key_id!r}"
         metadata = self._ask("GET", f"key/{key_id}/_metadata", doing)
         if not metadata:
@@ -138,7 +138,7 @@ class HadoopKms(Kms):
         lines = ["<!-- What Spark needs: in kms-acls.xml of each server of the KMS. -->"]
         user = self.user or "spark"
         for name in key_ids:
-            _check_name(name)
+            require_bare_name(name, "Hadoop KMS", LONGEST_NAME)
             lines += [_acl(f"key.acl.{name}.{op}", user) for op in ("GENERATE_EEK", "DECRYPT_EEK")]
         lines.append("<!-- And so that nobody sees a key itself: -->")
         lines.append(_acl("hadoop.kms.acl.GET", " "))
@@ -233,11 +233,3 @@ def _info(metadata: dict[str, Any]) -> KeyInfo:
 
 def _acl(name: str, value: str) -> str:
     return f"<property><name>{name}</name><value>{value}</value></property>"
-
-
-def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name or len(name) > 200:
-        raise ConfigurationError(
-            f"{name!r} cannot be the name of a key in Hadoop KMS",
-            "use letters, digits and '_', and '-' and '.' within",
-        )

@@ -17,19 +17,19 @@ from pyspark_iceberg_crypto.errors import (
     KmsUnavailableError,
 )
 from pyspark_iceberg_crypto.kms import _blob
-from pyspark_iceberg_crypto.kms._client import IF_IN_USE, MasterKeys
+from pyspark_iceberg_crypto.kms._client import IF_IN_USE, MasterKeys, is_bare_name
 from pyspark_iceberg_crypto.kms._errors import Rule
 from pyspark_iceberg_crypto.kms.hadoop._errors import ERRORS, Refused
 
 if TYPE_CHECKING:
     from pyspark_iceberg_crypto.kms.hadoop._hadoop import HadoopKms
 
+LONGEST_NAME = 200
 _KMS = "hadoop"
 _IV_BYTES = 16
 _KEY_BYTES = (16, 24, 32)
 _NUMBERED = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)  # how Hadoop's own stores name versions
 _VERSION = re.compile(r"[\w.=-]{1,200}", re.ASCII)
-_NAME = re.compile(r"\w(([\w.-]+)?\w)?", re.ASCII)
 _NO_KEY = re.compile(r"No KeyVersion exists|'\S+' not found|does not exist")
 
 
@@ -193,7 +193,7 @@ class HadoopKeys(MasterKeys):
 
     def _check(self, key_id: str) -> None:
         """Refuse a key id that is more than a name: it becomes part of a path."""
-        if not _NAME.fullmatch(key_id) or ".." in key_id or len(key_id) > 200:
+        if not is_bare_name(key_id, LONGEST_NAME):
             raise ConfigurationError(
                 f"'{key_id}' cannot be the name of a key of {self._kms}",
                 "use a key's bare name, without a version: letters, digits, '_', and '-' and '.' within",
@@ -218,15 +218,7 @@ def _made(answer: Any, key_id: str) -> EncryptedKey | None:
 
 
 def _bytes(parent: Any, name: str) -> bytes:
-    """Return a member in Base64 of either alphabet; empty when it is not, as an error would show it."""
-    text = parent.get(name) if isinstance(parent, dict) else None
-    if not isinstance(text, str):
-        return b""
-    text = text.replace("+", "-").replace("/", "_").rstrip("=")
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except ValueError:
-        return b""
+    return _blob.decoded(parent.get(name) if isinstance(parent, dict) else None)
 
 
 def _base64(data: bytes) -> str:

@@ -23,7 +23,7 @@ from pyspark_iceberg_crypto.errors import (
     NotSupportedError,
 )
 from pyspark_iceberg_crypto.kms import _blob
-from pyspark_iceberg_crypto.kms._client import IF_IN_USE, MasterKeys
+from pyspark_iceberg_crypto.kms._client import IF_IN_USE, MasterKeys, is_bare_name, object_of
 from pyspark_iceberg_crypto.kms.vault._login import Token, has_login, token_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class VaultKeys(MasterKeys):
         with self._about(key_id, "unwrap"):
             bound = {} if bare else _bound(key_id)
             answer = self._ask("decrypt", key_id, {**bound, "ciphertext": ciphertext})
-            key = _decoded(answer.result("plaintext"))
+            key = _blob.decoded(answer.result("plaintext"))
             if not key:
                 raise self._error(answer, "decrypt", key_id)
             if bare:
@@ -244,7 +244,7 @@ class VaultKeys(MasterKeys):
         )
         if isinstance(found, dict):  # of 200
             return _Answer(200, found)
-        return self._available(_Answer(found.status_code, _json(found)))
+        return self._available(_Answer(found.status_code, object_of(found)))
 
     def _available(self, answer: _Answer) -> _Answer:
         """Return an answer to the request itself; raise the error for any other."""
@@ -370,7 +370,7 @@ class VaultKeys(MasterKeys):
 
     def _check(self, key_id: str) -> None:
         """Refuse a key id that is more than a name: it becomes part of a path."""
-        if not re.fullmatch(r"\w(([\w.-]+)?\w)?", key_id, re.ASCII) or ".." in key_id:
+        if not is_bare_name(key_id):
             raise ConfigurationError(
                 f"'{key_id}' cannot be the name of a key of {self._vault}",
                 "use the transit key's bare name: letters, digits, '_', and '-' and '.' within",
@@ -381,22 +381,6 @@ def _bound(key_id: str) -> dict[str, str]:
     return {"associated_data": base64.b64encode(key_id.encode()).decode()}
 
 
-def _decoded(text: str) -> bytes:
-    """Decode Base64; empty for other text, which an error would show."""
-    try:
-        return base64.b64decode(text, validate=True)
-    except ValueError:
-        return b""
-
-
 def _is_canonical(text: str) -> bool:
     """Return whether encoding gives the same text: decoders, Vault's too, ignore the last unused bits."""
-    return base64.b64encode(_decoded(text)).decode() == text
-
-
-def _json(answer: Any) -> dict[str, Any]:
-    try:
-        found = answer.json()
-    except ValueError:
-        return {}  # a proxy's page: the status tells
-    return found if isinstance(found, dict) else {}
+    return base64.b64encode(_blob.decoded(text)).decode() == text

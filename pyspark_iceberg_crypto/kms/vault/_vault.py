@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from pyspark_iceberg_crypto.errors import (
 )
 from pyspark_iceberg_crypto.kms import _address
 from pyspark_iceberg_crypto.kms._base import ENABLED, KeyInfo, Kms
+from pyspark_iceberg_crypto.kms._client import require_bare_name
 from pyspark_iceberg_crypto.kms._errors import ErrorTable, Rule
 from pyspark_iceberg_crypto.kms._extras import load
 from pyspark_iceberg_crypto.kms._secrets import require_private
@@ -33,8 +33,6 @@ from pyspark_iceberg_crypto.kms.vault._login import (
 
 KEY_TYPES = ("aes256-gcm96", "aes128-gcm96", "chacha20-poly1305")
 TIMEOUT_SECONDS = 30
-
-_NAME = re.compile(r"\w(([\w.-]+)?\w)?", re.ASCII)
 
 _NO_VAULT = "check the address: is a proxy or another server there?"
 
@@ -197,7 +195,7 @@ class Vault(Kms):
             name: the key's name.
             key_type: aes256-gcm96, aes128-gcm96 or chacha20-poly1305.
         """
-        _check_name(name)
+        require_bare_name(name, "Vault")
         if key_type not in KEY_TYPES:
             raise ConfigurationError(
                 f"a key of type {key_type!r} cannot wrap keys",
@@ -219,13 +217,13 @@ class Vault(Kms):
 
     def describe_key(self, key_id: str) -> KeyInfo:
         """Describe a key: its type, its versions, and whether it can wrap keys."""
-        _check_name(key_id)
+        require_bare_name(key_id, "Vault")
         with self._transit(f"describe key {key_id!r}") as transit:
             return self._info(transit, key_id)
 
     def rotate_key(self, key_id: str) -> KeyInfo:
         """Add a version to a key. What older versions wrapped still unwraps."""
-        _check_name(key_id)
+        require_bare_name(key_id, "Vault")
         with self._transit(f"rotate key {key_id!r}") as transit:
             self._info(transit, key_id)  # Vault answers 400 for more than a missing key
             transit.rotate_key(key_id, mount_point=self.transit_mount)
@@ -240,7 +238,7 @@ class Vault(Kms):
             raise ConfigurationError("key_ids must be a list of names", "driver_policy(['sales'])")
         lines = [f"# What Spark needs in Vault at {self.address}: vault policy write spark FILE"]
         for name in key_ids:
-            _check_name(name)
+            require_bare_name(name, "Vault")
             for operation in ("encrypt", "decrypt"):
                 path = f"{self.transit_mount.strip('/')}/{operation}/{name}"
                 lines.append(f'path "{path}" {{ capabilities = ["update"] }}')
@@ -358,11 +356,3 @@ def _created(versions: dict[str, Any]) -> str | None:
     if isinstance(first, dict):
         return str(first["creation_time"]) if "creation_time" in first else None
     return datetime.fromtimestamp(int(first), timezone.utc).isoformat()
-
-
-def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name:
-        raise ConfigurationError(
-            f"{name!r} cannot be the name of a key in Vault",
-            "use letters, digits and '_', and '-' and '.' within",
-        )

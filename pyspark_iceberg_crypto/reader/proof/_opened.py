@@ -15,7 +15,7 @@ from pyspark_iceberg_crypto.reader import _pyiceberg
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
 from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
 from pyspark_iceberg_crypto.reader._keys import TableKeys
-from pyspark_iceberg_crypto.reader._load import kms_of, load, of_catalog
+from pyspark_iceberg_crypto.reader._load import kms_of, of_catalog, tables_of
 from pyspark_iceberg_crypto.reader.proof import _named
 from pyspark_iceberg_crypto.reader.proof._subject import Subject
 
@@ -69,8 +69,10 @@ def opened(source: Source, all_snapshots: bool = False) -> Subject:
 
 
 def _loaded(source: Source, all_snapshots: bool) -> Subject:
-    table = load(source.catalog, source.identifier, source.kms, dict(source.properties))
-    tables, loaded = table._tables, table.loaded
+    given = dict(source.properties)
+    tables = tables_of(source.catalog, source.identifier, source.kms, given)
+    table = tables.load()
+    loaded = table.loaded
     storage = table.io.stored if isinstance(table.io, EncryptedFileIO) else table.io
     if source.name is not None:
         loaded = replace(loaded, table=source.name)

@@ -24,9 +24,9 @@ from pyspark_iceberg_crypto.errors import (
 from pyspark_iceberg_crypto.kms import CachedKms
 from pyspark_iceberg_crypto.reader import _document
 from pyspark_iceberg_crypto.reader._allowed import PROPERTY, AllowedKeyIds
+from pyspark_iceberg_crypto.verbs.kept_reports import SIGNATURE
 
 _ALGORITHM = "HMAC-SHA-256"
-_MEMBERS = {"algorithm", "key_id", "wrapped_key", "signed_at", "mac"}
 _KEY_LENGTH = 32  # RFC 2104, section 3: the hash's length
 _NO_TABLE = "none"  # what the KMS is told, which may bind keys to tables
 
@@ -86,7 +86,7 @@ def check(document: str, key_id: str | None, allowed: AllowedKeyIds, kms: Cached
             f"It is signed with '{_text(signature, 'algorithm')}'",
             f"This version checks {_ALGORITHM} only. Use the version that signed it.",
         )
-    if signature.keys() != _MEMBERS:
+    if signature.keys() != SIGNATURE:
         raise _changed("its signature does not have the members of a signature")
     signer = _text(signature, "key_id")
     if key_id is not None and key_id != signer:

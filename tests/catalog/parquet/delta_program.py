@@ -1,13 +1,12 @@
 """What test_delta.py runs: Delta's tables, with keys in their Parquet files."""
 
 import json
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
+from doubles.listener import Listener
 from harness.columns import MARKER, Work
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
@@ -19,31 +18,12 @@ COUNT = "delta.dataSkippingNumIndexedCols"
 COLUMNS = "delta.dataSkippingStatsColumns"
 
 
-def listen(tokens: list[str]) -> int:
-    """Someone's own address, which keeps the Vault tokens that come."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            tokens.append(str(self.headers["X-Vault-Token"]))
-            self.send_response(403)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server.server_port
-
-
 class DeltaWork(Work):
     form = "delta"
 
     def __init__(self) -> None:
         super().__init__()
-        self.tokens: list[str] = []
-        self.port = listen(self.tokens)
+        self.listener = Listener().start()
 
     def steps(self) -> list[Callable[[], Any]]:
         return [
@@ -200,7 +180,7 @@ class DeltaWork(Work):
         }
         elsewhere = {
             "iceberg-crypto.encryption.kms-type": "vault",
-            "iceberg-crypto.encryption.kms.vault.address": f"http://127.0.0.1:{self.port}",
+            "iceberg-crypto.encryption.kms.vault.address": self.listener.url,
             "iceberg-crypto.encryption.kms.vault.token-file": str(self.token()),
             "iceberg-crypto.encryption.kms.retry.max-attempts": "1",
         }
@@ -230,7 +210,7 @@ class DeltaWork(Work):
             if name in ("off", "elsewhere"):
                 statements["tasks"] = lambda table=table: self.past_the_checks(table)
             told = {what: self.told(work) for what, work in statements.items()}
-            found[name] = [told, self.files(table), self.tokens]
+            found[name] = [told, self.files(table), self.listener.tokens]
         self.create("stored_read")
         with self.set(**{COLLECT: "false"}):
             self.write("stored_read")

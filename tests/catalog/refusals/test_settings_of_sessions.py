@@ -3,14 +3,13 @@
 import base64
 import re
 import shutil
-import threading
 import uuid
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.listener import Listener
 from harness.classes import IMPLEMENTATIONS, SPARK_CATALOG
 from harness.refused import refused
 from harness.world import World, catalog_conf
@@ -44,40 +43,11 @@ def clerk(spark: SparkSession, start: Start) -> SparkSession:
     return spark.newSession()
 
 
-class Listener:
-    """Someone's own address, which keeps the Vault tokens that come."""
-
-    def __init__(self) -> None:
-        self.tokens: list[str] = []
-        listener = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.answer(200, b'{"initialized": true, "sealed": false, "standby": false}')
-
-            def do_POST(self) -> None:
-                listener.tokens.append(self.headers["X-Vault-Token"])
-                self.answer(403, b'{"errors": ["permission denied"]}')
-
-            def answer(self, status: int, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    made = Listener()
+    made = Listener().start()
     yield made
-    made.server.shutdown()
+    made.stop()
 
 
 @pytest.fixture

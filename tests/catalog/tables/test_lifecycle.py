@@ -1,7 +1,7 @@
-"""A table's life beside its rows: names, drops, keys, plaintext neighbours, other sessions."""
+"""A table's life beside its rows: names, drops, keys, other sessions."""
 
 import pytest
-from harness.files import files_below, magic, untouched
+from harness.files import files_below, magic
 from harness.lake import Lake
 
 
@@ -44,19 +44,6 @@ def test_drop_keeps_files_and_purge_deletes_them(lake: Lake) -> None:
 
 
 @pytest.mark.nightly
-def test_a_table_without_a_key_id_stays_plaintext(lake: Lake) -> None:
-    table = lake.create(key=None, partition="part", write_delete_mode="merge-on-read")
-    assert lake.properties(table)["format-version"] == "2"
-    lake.sql(f"INSERT INTO {table} VALUES (1, 'x', 'p'), (2, 'x', 'p'), (3, 'x', 'p')")
-    lake.sql(f"DELETE FROM {table} WHERE id = 2")
-    assert lake.rows(f"SELECT id FROM {table}") == [(1,), (3,)]
-    assert lake.magics() == {b"PAR1", b"Obj\x01"}
-    lake.sql(f"CALL {lake.catalog}.system.compute_table_stats(table => '{lake.namespace}.t')")
-    lake.sql(f"DROP TABLE {table} PURGE")
-    assert lake.files() == []
-
-
-@pytest.mark.nightly
 def test_key_ids_differ_by_table(lake: Lake) -> None:
     names = {"k1": "t1", "k2": "t2", "k-128": "t128", "k-192": "t192", "k-256": "t256"}
     lengths = {"t128": "16", "t192": "24", "t256": "32"}
@@ -78,56 +65,6 @@ def test_table_default_key_id(lake: Lake) -> None:
     properties = default.properties(default.table("ctas"))
     assert (properties["encryption.key-id"], properties["format-version"]) == ("k2", "3")
     assert default.magics("ctas") == {b"PARE", b"AGS1"}
-
-
-@pytest.mark.nightly
-def test_required(lake: Lake) -> None:
-    """encryption.required=true refuses a plaintext table, however it comes about."""
-    lake.create("plain", key=None)
-    replace = "REPLACE TABLE {} USING iceberg AS SELECT 1 AS id"
-    lake.sql(replace.format(lake.table("plain")))  # the control: without the property
-    strict = lake.with_options({"encryption.required": "true"})
-    log = lake.sql(f"SELECT file FROM {lake.table('plain')}.metadata_log_entries")
-    register = (
-        f"CALL {strict.catalog}.system.register_table("
-        f"table => '{strict.namespace}.registered', metadata_file => '{log[-1].file}')"
-    )
-    told = pytest.raises(Exception, match=r"(?s)encryption\.required=true.*hint:")
-    for statement in (replace, f"CREATE OR {replace}", register):
-        with lake.seen_by(strict.catalog), untouched(lake.folder), told:
-            strict.sql(statement.format(strict.table("plain")))
-    lake.sql(f"DROP TABLE {lake.table('plain')} PURGE")
-    assert not lake.tables()
-    name = f"{strict.namespace}.t"
-    strict.refused(
-        f"CREATE TABLE {strict.table()} (id INT) USING iceberg", name, "encryption.key-id"
-    )
-    strict.refused(
-        f"CREATE TABLE {strict.table()} USING iceberg AS SELECT 1 AS id", name, "encryption.key-id"
-    )
-    strict.create()
-
-
-@pytest.mark.nightly
-def test_allowed_key_ids(hive: Lake) -> None:
-    """A master key that the catalog does not allow is refused; AllowedKeysOfTablesTest has all that is."""
-    other = hive.insert(hive.create("other", key="k2"), [1])
-    log = hive.sql(f"SELECT file FROM {other}.metadata_log_entries")
-    limited = hive.with_options({"encryption.allowed-key-ids": "k1, x-*"})
-    told = ("encryption.key-id is 'k2'", "k1, x-*", "encryption.allowed-key-ids")
-    new, existing = (f"{limited.namespace}.{name}" for name in ("t", "other"))
-    for statement, name in (
-        (f"CREATE TABLE {limited.table()} USING iceberg {{key}} AS SELECT 1 AS id", new),
-        (f"SELECT * FROM {limited.table('other')}", existing),
-        (
-            f"CREATE OR REPLACE TABLE {limited.table('other')} USING iceberg AS SELECT 1 AS id",
-            existing,
-        ),
-        (f"CALL {limited.catalog}.system.register_table('{new}', '{log[-1].file}')", new),
-    ):
-        key = "TBLPROPERTIES ('encryption.key-id'='k2')"
-        limited.refused(statement.replace("{key}", key), name, *told)
-    assert hive.ids(other) == [1]
 
 
 def test_the_key_id_is_set_at_create_only(lake: Lake) -> None:

@@ -15,43 +15,19 @@ from twin.java import upsert_as_flink, written
 from pyspark_iceberg_crypto import (
     NotSupportedError,
     TableNotFoundError,
-    encryption_keys,
     prune_encryption_keys,
     reencrypt_table,
     verify_table,
 )
 
-ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00'"
 
-
-@pytest.mark.nightly
-@pytest.mark.since("how many keys stock Iceberg leaves differs by its version", iceberg="1.12")
-def test_keys_that_stock_iceberg_leaves_go(hive: Lake) -> None:
-    table = hive.insert(hive.create(), [1])
-    for i in (2, 3):
-        hive.insert(hive.table(catalog="stock_hive"), [i])
-    hive.sql(f"CALL stock_hive.system.expire_snapshots(table => '{hive.namespace}.t', {ALL})")
-    hive.sql(f"REFRESH TABLE {table}")
-    assert len(encryption_keys(hive.spark, table).keys) == 5  # with the master key
-    dry = prune_encryption_keys(hive.spark, table, dry_run=True)
-    assert (dry.committed, dry.removed, dry.kept) == (False, 2, 2)
-    [row] = hive.call("prune_encryption_keys", arguments="dry_run => true")
-    assert {"ok": True, **row.asDict()} == dry.to_dict()
-    [row] = hive.call("prune_encryption_keys")
-    assert row.committed and row.bytes_after < row.bytes_before
-    assert row.message.startswith("2 of 4 keys removed: the metadata has ")
-    assert [key.kind for key in encryption_keys(hive.spark, table).keys] == [
-        "master",
-        "kek",
-        "manifest list",
-    ]
-    assert hive.ids(table) == hive.ids(hive.table(catalog="stock_hive")) == [1, 2, 3]
-    again = prune_encryption_keys(hive.spark, table)
-    assert str(again) == f"· {table}: nothing to remove: 2 keys are needed"
-
-
-def test_what_has_no_keys_to_prune(hadoop: Lake) -> None:
-    plain = hadoop.create("plain", key=None)
+def test_keys_are_pruned_from_sql_as_from_python(hadoop: Lake) -> None:
+    """KeyPruningTest has what goes."""
+    table, plain = hadoop.create(), hadoop.create("plain", key=None)
+    report = prune_encryption_keys(hadoop.spark, table)
+    assert str(report) == f"· {table}: nothing to remove: 1 key is needed"
+    [row] = hadoop.call("prune_encryption_keys")
+    assert {"ok": True, **row.asDict()} == report.to_dict()
     with pytest.raises(NotSupportedError, match="is not encrypted"):
         prune_encryption_keys(hadoop.spark, plain)
     with pytest.raises(TableNotFoundError, match="does not exist"):

@@ -236,24 +236,6 @@ def test_rows_are_compared_when_they_are_copied(hadoop: Lake) -> None:
 
 
 @pytest.mark.nightly
-def test_a_partition_spec_that_is_gone_between_two_portions(hadoop: Lake) -> None:
-    table = table_of(hadoop, 3, format__version="2")
-    assert portion(hadoop, 2).copied_files == 2
-    hadoop.sql(f"ALTER TABLE {table} ADD PARTITION FIELD part")
-    system, name = f"CALL {hadoop.catalog}.system", f"table => '{hadoop.namespace}.t'"
-    hadoop.sql(f"{system}.rewrite_data_files({name}, options => map('rewrite-all', 'true'))")
-    insert(hadoop, 3)  # what was rewritten is in no manifest then
-    now = hadoop.value("SELECT cast(now() AS STRING)")
-    hadoop.sql(
-        f"{system}.expire_snapshots({name}, older_than => TIMESTAMP '{now}', clean_expired_metadata => true)"
-    )
-    assert 0 not in dict(hadoop.java(table).specs())
-    files = hadoop.value(f"SELECT count(*) FROM {table}.files")
-    assert left(hadoop) == files and finish(hadoop) == files
-    assert hadoop.ids(table) == [0, 1, 2, 3, 10, 11, 12, 13]
-
-
-@pytest.mark.nightly
 def test_a_column_of_imported_files_that_is_added_between_two_portions(hadoop: Lake) -> None:
     """Files without column ids are read by names, and they have a column that the table does not have yet."""
     table, folder = hadoop.create(key=None), hadoop.folder / "imported"

@@ -1,21 +1,15 @@
 """rotate_master_key and rotate_kek: SQL, Python, and stock Iceberg beside them."""
 
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.backends import start
-from harness.keystore import few_iterations, make_keystore
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
     IcebergCryptoError,
-    Keystore,
-    NotSupportedError,
-    TableNotFoundError,
     Vault,
     encryption_keys,
     key_versions_in_use,
@@ -24,84 +18,6 @@ from pyspark_iceberg_crypto import (
     rotate_master_key,
     verify_table,
 )
-
-
-@dataclass
-class Keys:
-    """A keystore of one test: what is deleted from it is gone for no other."""
-
-    folder: Path
-
-    def __post_init__(self) -> None:
-        self.store = make_keystore(self.folder, {"k1": 256, "k2": 256})
-        self.helper = Keystore(self.store.path, password_file=self.store.password_file)
-
-    def options(self) -> dict[str, str]:
-        return {
-            "encryption.kms.keystore.path": str(self.store.path),
-            "encryption.kms.keystore.password-file": str(self.store.password_file),
-        }
-
-    def delete(self, entry: str) -> None:
-        password = self.store.password_file.read_text().strip()
-        subprocess.run(
-            ["keytool", "-delete", "-alias", entry, "-keystore", str(self.store.path)]
-            + ["-storepass", password],
-            check=True,
-            capture_output=True,
-        )
-        self.store.path.chmod(0o600)
-
-
-@pytest.fixture
-def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keys:
-    few_iterations(monkeypatch)
-    return Keys(tmp_path)
-
-
-@pytest.mark.nightly
-@pytest.mark.catalogs("rest")
-def test_the_old_master_key_is_not_needed(lake: Lake, keys: Keys) -> None:
-    """A new version of the master key, and another key."""
-    lake = lake.with_options(keys.options())
-    table = lake.insert(lake.create(partition="part"), [1, 2], "p")
-    lake.insert(table, [3], "q")
-    lake.run(f"ALTER TABLE {table} CREATE TAG before")
-    lake.run(f"DELETE FROM {table} WHERE id = 1")
-    before, files = lake.history(table), lake.files()
-    keys.helper.rotate_key("k1")
-    [row] = lake.call("rotate_master_key")
-    assert row.asDict() == {
-        "table": table,
-        "old_key_id": "k1",
-        "new_key_id": "k1",
-        "keks": 1,
-        "old_versions": "1",
-        "new_versions": "2",
-        "kms_calls": 3,
-        "committed": True,
-        "message": "1 KEK wrapped by version 2 of 'k1'; no file was rewritten",
-        "value_keys": 0,
-        "value_keys_left": None,
-    }
-    dry = rotate_master_key(lake.spark, table, "k2", dry_run=True)
-    assert (dry.committed, dry.old_key_id, dry.new_key_id) == (False, "k1", "k2")
-    done = rotate_master_key(lake.spark, table, "k2")
-    assert str(done) == f"✓ {table}: 1 KEK wrapped by 'k2' instead of 'k1'; no file was rewritten"
-    keys.delete("k1.v2")
-    keys.delete("k1")
-    assert lake.files() == files
-    fresh = lake.with_options(keys.options())  # it knows no key yet
-    with lake.seen_by(fresh.catalog):
-        assert fresh.history(fresh.table()) == before
-        fresh.insert(fresh.table(), [4])
-        assert fresh.ids(fresh.table()) == [2, 3, 4]
-        assert fresh.ids(fresh.table(), "VERSION AS OF 'before'") == [1, 2, 3]
-        with verify_table(
-            fresh.spark, fresh.table(), deep=True, all_snapshots=True, strays=True
-        ) as report:
-            assert report.ok, str(report)
-        assert encryption_keys(fresh.spark, fresh.table()).ok
 
 
 def test_all_tables_of_a_namespace(hadoop: Lake) -> None:
@@ -151,16 +67,6 @@ def test_what_gives_new_tables_the_former_key_is_left(lake: Lake) -> None:
     assert rotate_catalog(lake.spark, target, "k2").ok
 
 
-@pytest.mark.nightly
-@pytest.mark.catalogs("jdbc")
-def test_another_kms(lake: Lake, keys: Keys, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    other = Keys(tmp_path / "other")
-    lake = lake.with_options(keys.options())
-    moved = lake.with_options(other.options())
-    moves_to(moved, lake, "k2")
-
-
 def moves_to(moved: Lake, lake: Lake, key: str) -> None:
     """A table of a catalog moves to the KMS of another one, which the former KMS cannot read then."""
     table = lake.insert(lake.create(), [1])
@@ -200,35 +106,6 @@ def test_from_a_keystore_to_vault(hadoop: Lake, tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.catalogs("jdbc")
-def test_a_new_kek(lake: Lake) -> None:
-    lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.insert(lake.create(), [1])
-    lake.call("compute_table_stats")
-    [row] = lake.call("rotate_kek", arguments="dry_run => true")
-    assert row.new_kek_id is None and not row.committed
-    [row] = lake.call("rotate_kek")
-    all_at_once = lake.kind == "hive"
-    assert (row.rewrapped, row.kept_keks) == ((2, 0) if all_at_once else (0, 1))
-    lake.insert(table, [2])
-    done = rotate_kek(lake.spark, table, rewrap=True)
-    assert done.rewrapped == 3 and done.old_kek_id == row.new_kek_id
-    assert done.kept_keks == (0 if all_at_once else 2)
-    lake.insert(table, [3])
-    kinds = [key.kind for key in encryption_keys(lake.spark, table).keys]
-    assert kinds.count("kek") == done.kept_keks + 1
-    used = [
-        key
-        for key in encryption_keys(lake.spark, table).keys
-        if key.encrypted_by == done.new_kek_id
-    ]
-    assert [key.kind for key in used] == ["manifest list"] * 3 + ["statistics"]
-    assert sorted(map(len, lake.history(table).values())) == [1, 2, 3]
-    with verify_table(lake.spark, table, all_snapshots=True) as report:
-        assert report.ok, str(report)
-
-
-@pytest.mark.nightly
 @pytest.mark.since("how many keys stock Iceberg leaves differs by its version", iceberg="1.12")
 def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
     table, stock = hive.create(), hive.table("t", "stock_hive")
@@ -255,27 +132,3 @@ def test_a_view_has_no_keys(hive: Lake) -> None:
     for rotate in (rotate_kek, rotate_master_key):
         with pytest.raises(ConfigurationError, match=f"{hive.namespace}.v"):
             rotate(hive.spark, view)
-
-
-@pytest.mark.nightly
-def test_what_cannot_be_rotated(hadoop: Lake) -> None:
-    table = hadoop.insert(hadoop.create(), [1])
-    plain = hadoop.create("plain", key=None)
-    call = f"CALL {hadoop.catalog}.system.rotate_master_key(table => '{hadoop.namespace}.t'"
-    hadoop.refused(f"{call}, new_key_id => 'none')", table, "none", "k1")
-    hadoop.refused(f"{call}, new_key_id => '')", table, "is empty")
-    hadoop.refused(
-        f"ALTER TABLE {table} SET TBLPROPERTIES ('encryption.key-id'='k2')",
-        f"CALL {hadoop.catalog}.system.rotate_master_key(table => '{table}', new_key_id => 'k2')",
-    )
-    for rotate in (rotate_kek, rotate_master_key):
-        with pytest.raises(NotSupportedError, match="is not encrypted"):
-            rotate(hadoop.spark, plain)
-        with pytest.raises(TableNotFoundError, match="does not exist"):
-            rotate(hadoop.spark, hadoop.table("none"))
-        with pytest.raises(NotSupportedError, match="is not an encrypting one"):
-            rotate(hadoop.spark, hadoop.table("t", "stock_hadoop"))
-        with pytest.raises(ConfigurationError, match="cannot be a table's name"):
-            rotate(hadoop.spark, " ")
-    with pytest.raises(ConfigurationError, match="cannot be a key id"):
-        rotate_master_key(hadoop.spark, table, 2)  # type: ignore[arg-type]

@@ -85,27 +85,6 @@ def test_the_optimizer_uses_them(hadoop: Lake, spark: SparkSession) -> None:
             spark.conf.unset(key)
 
 
-@pytest.mark.nightly
-@pytest.mark.since(
-    "Iceberg 1.11 keeps the statistics of expired snapshots in the metadata", iceberg="1.12"
-)
-def test_statistics_go_when_their_snapshot_does(lake: Lake) -> None:
-    lake = lake.with_options({"encryption.statistics": "encrypt"})
-    table = lake.insert(lake.create(partition="part"), [1])
-    for procedure in PROCEDURES:
-        lake.call(procedure)
-    lake.insert(table, [2])
-    lake.call("compute_partition_stats")
-    expired = set(statistics_files(lake))
-    lake.call("expire_snapshots", arguments="older_than => TIMESTAMP '2999-01-01 00:00:00'")
-    (kept,) = statistics_files(lake)
-    assert kept in expired
-    assert key_entries(lake) == 1
-    assert partition_counts(lake.java()) == {"p": 2}
-    lake.sql(f"DROP TABLE {table} PURGE")
-    assert statistics_files(lake) == []
-
-
 def test_plaintext_statistics_are_found(hadoop: Lake) -> None:
     lake = hadoop.with_options({"encryption.statistics": "plaintext"})
     table = lake.insert(lake.create(partition="part"), [1], part=MARKER)

@@ -56,6 +56,6 @@ def test_each_reads_what_the_other_wrapped(
     assert ours.unwrap(stock.wrap(DEK, key), key) == DEK
     assert stock.unwrap(ours.wrap(DEK, key), key) == DEK
     assert grpc_double.calls == ["Encrypt", "Decrypt"]
-    assert set(grpc_double.hosts) == {f"{HOST}:443"}
+    assert set(grpc_double.proxy.asked) == {f"{HOST}:443"}
     with pytest.raises(Py4JJavaError, match="the ciphertext is invalid"):
         stock.unwrap(with_aad.wrap(DEK, key), key)

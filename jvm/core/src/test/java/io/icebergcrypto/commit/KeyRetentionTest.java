@@ -42,14 +42,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 class KeyRetentionTest extends LakeFixture {
   private static final int COMMITS = NIGHTLY ? 60 : 20;
 
-  private Table create(int commits) {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    for (int i = 0; i < commits; i++) {
-      TestLake.append(table, i);
-    }
-    return table;
-  }
-
   private static void appendNothing(Table table, int times) {
     for (int i = 0; i < times; i++) {
       table.newFastAppend().commit();
@@ -91,7 +83,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void keysGoWithTheirSnapshotsAndDoNotComeBack() throws IOException {
-    Table table = create(1);
+    Table table = TestLake.createTable(catalog, 1);
     appendNothing(table, COMMITS - 1);
     Table old = inAnotherSession();
     assertThat(keys(old)).hasSize(COMMITS + 1);
@@ -111,7 +103,7 @@ class KeyRetentionTest extends LakeFixture {
   /** Spark's expire_snapshots commits first, and then reads what it expired. */
   @Test
   void aSessionThatDoesNothingButExpireReadsWhatItExpired() throws IOException {
-    Snapshot expired = create(1).currentSnapshot();
+    Snapshot expired = TestLake.createTable(catalog, 1).currentSnapshot();
     Table fresh = inAnotherSession();
     appendNothing(inAnotherSession(), 1);
     fresh.refresh();
@@ -122,7 +114,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void aTransactionThatExpiresTakesKeysAndFilesAlongOnceItIsCommitted() throws IOException {
-    Table table = create(3);
+    Table table = TestLake.createTable(catalog, 3);
     table.newDelete().deleteFromRowFilter(Expressions.equal("id", 0)).commit();
     List<Path> before = TestLake.files(table);
     Transaction transaction = table.newTransaction();
@@ -139,7 +131,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void aTransactionThatIsAppliedAgainCleansUpToo() throws IOException {
-    Table table = create(3);
+    Table table = TestLake.createTable(catalog, 3);
     Transaction transaction = table.newTransaction();
     toOne(transaction.expireSnapshots()).commit();
     TestLake.append(inAnotherSession(), 3);
@@ -152,7 +144,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void aTransactionThatFailsOrIsLeftDeletesNothing() throws IOException {
-    Table table = create(3);
+    Table table = TestLake.createTable(catalog, 3);
     List<Path> before = TestLake.files(table);
     toOne(table.newTransaction().expireSnapshots()).commit(); // and never committed
     assertThat(before).allMatch(Files::exists);
@@ -169,7 +161,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void aTransactionMayLeaveTheFiles() throws IOException {
-    Table table = create(3);
+    Table table = TestLake.createTable(catalog, 3);
     List<Path> before = TestLake.files(table);
     Transaction transaction = table.newTransaction();
     toOne(transaction.expireSnapshots()).cleanupLevel(ExpireSnapshots.CleanupLevel.NONE).commit();
@@ -182,7 +174,7 @@ class KeyRetentionTest extends LakeFixture {
   @Test
   void theTableOfATransactionDeletesNothingBeforeTheCommit() {
     assumeTrue(NIGHTLY, "left to the night: Iceberg tries to delete for 15 seconds");
-    Table table = create(3);
+    Table table = TestLake.createTable(catalog, 3);
     List<Path> before = TestLake.files(table);
     Transaction transaction = table.newTransaction();
     toOne(transaction.table().expireSnapshots()).commit();
@@ -191,7 +183,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void whatBranchesTagsAndStagedSnapshotsNeedStays() throws IOException {
-    Table table = create(4);
+    Table table = TestLake.createTable(catalog, 4);
     List<Snapshot> all = TestLake.metadata(table).snapshots();
     table.manageSnapshots().createTag("tagged", all.get(0).snapshotId()).commit();
     table.manageSnapshots().createBranch("branched", all.get(1).snapshotId()).commit();
@@ -226,7 +218,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void anExpiryHarmsNoOpenTransaction() throws IOException {
-    Table table = create(5);
+    Table table = TestLake.createTable(catalog, 5);
     Table other = inAnotherSession();
     Transaction open = other.newTransaction();
     open.newAppend().appendFile(TestLake.write(open.table(), 5)).commit();
@@ -243,7 +235,7 @@ class KeyRetentionTest extends LakeFixture {
   /** A branch of its own is not a conflict on REST: the server takes both changes as they are. */
   @Test
   void anExpiryHarmsNoCommitToAnotherBranch() throws IOException {
-    Table table = create(3);
+    Table table = TestLake.createTable(catalog, 3);
     table.manageSnapshots().createBranch("audit").commit();
     Table other = inAnotherSession();
     Transaction open = other.newTransaction();
@@ -258,7 +250,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void rewrittenManifestsAreEncrypted() throws IOException {
-    Table table = create(4);
+    Table table = TestLake.createTable(catalog, 4);
     Set<String> before = manifests(table);
     table.rewriteManifests().clusterBy(file -> "one").commit();
     assertThat(manifests(table)).hasSize(1).doesNotContainAnyElementsOf(before);
@@ -275,7 +267,7 @@ class KeyRetentionTest extends LakeFixture {
   @Test
   @Tag("REST")
   void aSessionThatLoadsSnapshotsLateDropsNoKeyOfThem() throws IOException {
-    create(3);
+    TestLake.createTable(catalog, 3);
     for (int i = 3; i < 6; i++) {
       TestLake.append(lake.open(Map.of("snapshot-loading-mode", "refs")).loadTable(T), i);
     }
@@ -289,7 +281,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void aFileIOTakenBeforeSixHundredKeysCameReadsOn() throws IOException {
-    Table table = create(1);
+    Table table = TestLake.createTable(catalog, 1);
     FileIO io = table.io();
     Table other = inAnotherSession();
     TableOperations ops = ((HasTableOperations) other).operations();
@@ -308,7 +300,7 @@ class KeyRetentionTest extends LakeFixture {
 
   @Test
   void aFileIOTakenBeforeAChangeOfTheKeyLengthReadsOn() throws IOException {
-    Table table = create(1);
+    Table table = TestLake.createTable(catalog, 1);
     FileIO io = table.io();
     table.updateProperties().set("encryption.data-key-length", "32").commit();
     TestLake.append(table, 1);
@@ -321,7 +313,7 @@ class KeyRetentionTest extends LakeFixture {
   /** What clients without this catalog, and earlier versions of it, have left. */
   @Test
   void deadKeysAreDroppedAndLiveKeksStay() throws IOException {
-    Table table = create(2);
+    Table table = TestLake.createTable(catalog, 2);
     TableMetadata metadata = TestLake.metadata(table);
     EncryptedKey kek =
         metadata.encryptionKeys().stream()

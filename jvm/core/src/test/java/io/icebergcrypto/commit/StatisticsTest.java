@@ -19,9 +19,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.UUID;
 import org.apache.iceberg.GenericStatisticsFile;
-import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.PartitionKey;
@@ -41,10 +39,8 @@ import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.DataWriter;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.OutputFileFactory;
-import org.apache.iceberg.puffin.Blob;
 import org.apache.iceberg.puffin.Puffin;
 import org.apache.iceberg.puffin.PuffinReader;
-import org.apache.iceberg.puffin.PuffinWriter;
 import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.AfterEach;
@@ -87,18 +83,8 @@ class StatisticsTest extends LakeFixture {
         .count();
   }
 
-  /** As Spark's compute_table_stats does. */
-  private static StatisticsFile write(Table table) throws IOException {
-    long snapshot = table.currentSnapshot().snapshotId();
-    String name = snapshot + "-" + UUID.randomUUID() + ".stats";
-    String location = ((HasTableOperations) table).operations().metadataFileLocation(name);
-    try (PuffinWriter writer = Puffin.write(table.io().newOutputFile(location)).build()) {
-      ByteBuffer bytes = ByteBuffer.wrap(SKETCH.getBytes(StandardCharsets.UTF_8));
-      writer.add(new Blob("test", List.of(1), snapshot, 1, bytes));
-      writer.finish();
-      return new GenericStatisticsFile(
-          snapshot, writer.location(), writer.fileSize(), writer.footerSize(), List.of());
-    }
+  private static StatisticsFile write(Table table) {
+    return TestLake.statistics(table, table.currentSnapshot().snapshotId(), SKETCH);
   }
 
   private static String read(Table table) throws IOException {
@@ -350,6 +336,10 @@ class StatisticsTest extends LakeFixture {
             .doesNotContain("MARKER");
       }
 
+      table.expireSnapshots().expireSnapshotId(first.snapshotId()).commit();
+      assertThat(keyEntries(catalog.loadTable(name))).isEqualTo(1);
+      assertThat(TestLake.path(first.path())).doesNotExist();
+
       Path cut = TestLake.path(second.path());
       Files.write(cut, Arrays.copyOf(Files.readAllBytes(cut), 50));
       Files.deleteIfExists(cut.resolveSibling("." + cut.getFileName() + ".crc"));
@@ -360,6 +350,8 @@ class StatisticsTest extends LakeFixture {
       PartitionStatisticsFile third = compute(table);
       assertThat(counts(catalog.loadTable(name), third.snapshotId()))
           .isEqualTo(Map.of("MARKER-a", 3L, "MARKER-b", 2L, "MARKER-c", 1L));
+      catalog.dropTable(name, true);
+      assertThat(TestLake.path(third.path())).doesNotExist();
     }
   }
 

@@ -6,22 +6,16 @@ import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import org.apache.iceberg.GenericStatisticsFile;
-import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.puffin.Blob;
 import org.apache.iceberg.puffin.Puffin;
 import org.apache.iceberg.puffin.PuffinReader;
-import org.apache.iceberg.puffin.PuffinWriter;
 import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 import org.apache.iceberg.types.Types;
 
@@ -189,19 +183,8 @@ final class HistoryOperations {
                 }));
   }
 
-  private static StatisticsFile statistics(Table table) throws IOException {
-    long snapshot = table.currentSnapshot().snapshotId();
-    String location =
-        ((HasTableOperations) table)
-            .operations()
-            .metadataFileLocation(snapshot + "-" + System.nanoTime() + ".stats");
-    try (PuffinWriter writer = Puffin.write(table.io().newOutputFile(location)).build()) {
-      ByteBuffer bytes = ByteBuffer.wrap("sketch".getBytes(StandardCharsets.UTF_8));
-      writer.add(new Blob("test", List.of(1), snapshot, 1, bytes));
-      writer.finish();
-      return new GenericStatisticsFile(
-          snapshot, writer.location(), writer.fileSize(), writer.footerSize(), List.of());
-    }
+  private static StatisticsFile statistics(Table table) {
+    return TestLake.statistics(table, table.currentSnapshot().snapshotId(), "sketch");
   }
 
   /** Whether it has some, which can be read. */

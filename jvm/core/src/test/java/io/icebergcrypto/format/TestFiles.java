@@ -29,7 +29,7 @@ import org.apache.iceberg.shaded.org.apache.parquet.format.Util;
 import org.apache.iceberg.types.Types;
 
 /** Files that Iceberg itself writes, and files put together byte by byte. */
-final class TestFiles {
+public final class TestFiles {
   static final byte[] KEY = HexFormat.of().parseHex("000102030405060708090a0b0c0d0e0f");
   static final byte[] AAD_PREFIX = HexFormat.of().parseHex("a0a1a2a3a4a5a6a7a8a9aaabacadaeaf");
   static final Schema SCHEMA =
@@ -53,7 +53,7 @@ final class TestFiles {
   }
 
   /** The bytes that the vectors' README and our own tests use. */
-  static byte[] plaintext(int length) {
+  public static byte[] plaintext(int length) {
     byte[] bytes = new byte[length];
     for (int i = 0; i < length; i++) {
       bytes[i] = (byte) (i * 31 + (i >> 11));

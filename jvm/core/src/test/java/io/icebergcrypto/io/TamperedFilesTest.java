@@ -1,5 +1,6 @@
 package io.icebergcrypto.io;
 
+import static io.icebergcrypto.format.TestFiles.plaintext;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -542,14 +543,5 @@ class TamperedFilesTest {
     }
 
     return ids.size();
-  }
-
-  private static byte[] plaintext(int length) {
-    byte[] bytes = new byte[length];
-    for (int i = 0; i < length; i++) {
-      bytes[i] = (byte) (i * 31 + (i >> 11));
-    }
-
-    return bytes;
   }
 }

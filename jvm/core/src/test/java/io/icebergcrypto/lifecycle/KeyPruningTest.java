@@ -11,7 +11,6 @@ import io.icebergcrypto.testing.TestLake;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.Map;
-import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
@@ -48,12 +47,7 @@ class KeyPruningTest extends LakeFixture {
     for (int i = 0; i < COMMITS; i++) {
       table.newFastAppend().commit();
       if ((i + 1) % PERIOD == 0) {
-        table
-            .expireSnapshots()
-            .expireOlderThan(Long.MAX_VALUE)
-            .retainLast(1)
-            .cleanupLevel(ExpireSnapshots.CleanupLevel.NONE)
-            .commit();
+        TestLake.expire(table);
         sizes[i / PERIOD] = size(TestLake.metadata(table));
       }
     }

@@ -20,10 +20,8 @@ import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.UUID;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.ExpireSnapshots;
-import org.apache.iceberg.GenericStatisticsFile;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
@@ -39,10 +37,8 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.io.CloseableIterable;
-import org.apache.iceberg.puffin.Blob;
 import org.apache.iceberg.puffin.Puffin;
 import org.apache.iceberg.puffin.PuffinReader;
-import org.apache.iceberg.puffin.PuffinWriter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -260,20 +256,9 @@ class RandomHistoryTest extends LakeFixture {
     }
 
     private String addStatistics() throws IOException {
-      table.updateStatistics().setStatistics(statistics(oneOf(snapshots()).snapshotId())).commit();
+      long of = oneOf(snapshots()).snapshotId();
+      table.updateStatistics().setStatistics(TestLake.statistics(table, of, "of " + of)).commit();
       return "statistics";
-    }
-
-    private StatisticsFile statistics(long snapshot) throws IOException {
-      TableOperations ops = ((HasTableOperations) table).operations();
-      String name = ops.metadataFileLocation(snapshot + "-" + UUID.randomUUID() + ".stats");
-      try (PuffinWriter writer = Puffin.write(table.io().newOutputFile(name)).build()) {
-        ByteBuffer sketch = StandardCharsets.UTF_8.encode("of " + snapshot);
-        writer.add(new Blob("test", List.of(1), snapshot, 1, sketch));
-        writer.finish();
-        return new GenericStatisticsFile(
-            snapshot, name, writer.fileSize(), writer.footerSize(), List.of());
-      }
     }
 
     private Table stock() throws IOException {
@@ -288,12 +273,7 @@ class RandomHistoryTest extends LakeFixture {
         append(stock, SnapshotRef.MAIN_BRANCH);
         stock.refresh();
         learn(stock);
-        stock
-            .expireSnapshots()
-            .expireOlderThan(Long.MAX_VALUE)
-            .retainLast(1)
-            .cleanupLevel(ExpireSnapshots.CleanupLevel.NONE)
-            .commit();
+        TestLake.expire(stock);
         return "stock appends";
       }
 

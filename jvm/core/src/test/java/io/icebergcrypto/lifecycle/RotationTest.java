@@ -45,7 +45,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -63,7 +62,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Other keys for a table that exists: nothing is lost, and the old keys are not needed. */
 @ParameterizedClass
-@EnumSource(names = {"HIVE", "REST", "HADOOP"}) // JDBC by tests/catalog/tables/test_rotation.py
+@EnumSource(names = {"JDBC", "HADOOP", "REST", "HIVE"})
 class RotationTest extends LakeFixture {
   private static final long DAY = 86_400_000;
 
@@ -101,15 +100,6 @@ class RotationTest extends LakeFixture {
     public boolean authenticatesWrapping(String keyId) {
       return true;
     }
-  }
-
-  private Table create(int commits) {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    for (int i = 0; i < commits; i++) {
-      TestLake.append(table, i);
-    }
-
-    return table;
   }
 
   private TestKeystore keystore() {
@@ -158,7 +148,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void aNewVersionOfTheMasterKeyReplacesTheOldOne() throws IOException {
-    Table table = create(3);
+    Table table = TestLake.createTable(catalog, 3);
     table.manageSnapshots().createTag("first", table.history().get(0).snapshotId()).commit();
     Table running = lake.open(Map.of()).loadTable(T);
     assertThat(TestLake.ids(running)).containsExactly(0L, 1L, 2L);
@@ -199,7 +189,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void anotherMasterKeyReplacesTheOldOne() throws IOException {
-    Table table = create(2);
+    Table table = TestLake.createTable(catalog, 2);
     Table running = lake.open(Map.of()).loadTable(T);
     Transaction open = running.newTransaction();
     open.newAppend().appendFile(TestLake.write(open.table(), 2)).commit();
@@ -225,7 +215,7 @@ class RotationTest extends LakeFixture {
   /** How long the KMS's limit makes a rotation of many tables take follows from this. */
   @Test
   void aTableCostsTheCallsThatTheDocumentsSay() throws IOException {
-    create(1);
+    TestLake.createTable(catalog, 1);
     int signed = catalog.context().authenticatesMetadata() ? 1 : 0;
     assertThat(calls(fresh -> MasterKeyUse.of(fresh, T))).isEqualTo(signed);
     assertThat(calls(fresh -> MasterKeyRotation.run(fresh, T, null, false))).isEqualTo(3 + signed);
@@ -254,7 +244,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void whatCannotBeRotatedStaysAsItIs() throws IOException {
-    create(1);
+    TestLake.createTable(catalog, 1);
     rotateKek(false);
     if (backend != Backend.HIVE) {
       assertUnchanged(() -> rotateMasterKey("none"), KeyNotFoundException.class, "none", "k1, k2");
@@ -294,7 +284,7 @@ class RotationTest extends LakeFixture {
     this.catalog =
         new TestLake(backend, folder, Map.of("encryption.kms-impl", FailsLater.class.getName()))
             .open(Map.of());
-    create(2);
+    TestLake.createTable(catalog, 2);
     rotateKek(false);
     int calls = backend == Backend.HIVE ? 3 : 6;
     for (int left = 0; left < calls; left++) {
@@ -332,7 +322,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void aNewKekIsInUseAtOnce() throws IOException {
-    Table table = create(2);
+    Table table = TestLake.createTable(catalog, 2);
     Table running = lake.open(Map.of()).loadTable(T);
     TestLake.ids(running);
     String before = kekOfCurrent(table);
@@ -356,7 +346,7 @@ class RotationTest extends LakeFixture {
 
   @Test
   void theOldKekGoesWhenNothingIsUnderIt() throws IOException {
-    Table table = create(2);
+    Table table = TestLake.createTable(catalog, 2);
     table.newAppend().appendFile(TestLake.write(table, 9)).stageOnly().commit();
     Table running = lake.open(Map.of()).loadTable(T);
     Transaction open = running.newTransaction();
@@ -421,7 +411,7 @@ class RotationTest extends LakeFixture {
   @Test
   @Tag("REST")
   void aReplacementThatBeganBeforeUndoesNoRotation() throws IOException {
-    Table table = create(1);
+    Table table = TestLake.createTable(catalog, 1);
     Transaction replace = replacement(5);
     rotateMasterKey("k2");
     assertRotated(replace);
@@ -473,7 +463,7 @@ class RotationTest extends LakeFixture {
   @Test
   void aReplacementThatBeganBeforeBringsBackNoPlaintext() {
     String property = "encryption.plaintext-metadata";
-    TableOperations ops = ((BaseTable) create(1)).operations();
+    TableOperations ops = ((BaseTable) TestLake.createTable(catalog, 1)).operations();
     ops.commit(
         ops.current(),
         TableMetadata.buildFrom(ops.current()).setProperties(Map.of(property, "old.json")).build());
@@ -586,13 +576,7 @@ class RotationTest extends LakeFixture {
     TestLake.append(table, 1);
     age(catalog.loadTable(T), rotateKek(false).newKekId(), 31);
     TestLake.append(catalog.loadTable(T), 2);
-    lake.openStock()
-        .loadTable(T)
-        .expireSnapshots()
-        .expireOlderThan(Long.MAX_VALUE)
-        .retainLast(1)
-        .cleanupLevel(ExpireSnapshots.CleanupLevel.NONE)
-        .commit();
+    TestLake.expire(lake.openStock().loadTable(T));
     return catalog.loadTable(T);
   }
 
@@ -622,7 +606,7 @@ class RotationTest extends LakeFixture {
   @Test
   @Tag("REST")
   void rotationsAndWritersAtOnceLoseNothing() throws Exception {
-    create(1);
+    TestLake.createTable(catalog, 1);
     ExecutorService threads = Executors.newFixedThreadPool(4);
     List<Future<?>> all = new ArrayList<>();
     all.add(
@@ -678,7 +662,7 @@ class RotationTest extends LakeFixture {
     properties.remove("encryption.kms-type");
     properties.put("encryption.kms-impl", NumberedKms.class.getName());
     TestLake asked = new TestLake(backend, folder, properties);
-    TestLake.append(create(1), 9);
+    TestLake.append(TestLake.createTable(catalog, 1), 9);
     NumberedKms.liesWith(Lie.ANOTHER_KEY);
     String hit = "";
     for (int call = 0; hit != null; call++) {

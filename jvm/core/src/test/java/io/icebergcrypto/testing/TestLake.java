@@ -6,6 +6,8 @@ import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.kms.KeystoreKmsClient;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -15,17 +17,21 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.UUID;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.ExpireSnapshots;
 import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.GenericStatisticsFile;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.Catalog;
@@ -42,6 +48,9 @@ import org.apache.iceberg.deletes.EqualityDeleteWriter;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.DataWriter;
 import org.apache.iceberg.io.OutputFileFactory;
+import org.apache.iceberg.puffin.Blob;
+import org.apache.iceberg.puffin.Puffin;
+import org.apache.iceberg.puffin.PuffinWriter;
 import org.apache.iceberg.types.Types;
 
 /** An encrypting catalog over a real one, with a table of two columns to write and read. */
@@ -111,6 +120,16 @@ public final class TestLake {
         .create();
   }
 
+  /** Makes the table t with the rows 0, 1 and so on, each of a commit of its own. */
+  public static Table createTable(Catalog catalog, int commits) {
+    Table table = createTable(catalog, "t", Map.of());
+    for (int i = 0; i < commits; i++) {
+      append(table, i);
+    }
+
+    return table;
+  }
+
   /** Writes one data file with these ids. It is not committed. */
   public static DataFile write(Table table, long... ids) {
     DataWriter<Record> writer =
@@ -167,6 +186,23 @@ public final class TestLake {
     return writer.result().deleteFiles();
   }
 
+  /** Writes statistics of a snapshot, as Spark's compute_table_stats does. Not committed. */
+  public static StatisticsFile statistics(Table table, long snapshot, String content) {
+    String location =
+        ((HasTableOperations) table)
+            .operations()
+            .metadataFileLocation(snapshot + "-" + UUID.randomUUID() + ".stats");
+    try (PuffinWriter writer = Puffin.write(table.io().newOutputFile(location)).build()) {
+      ByteBuffer bytes = StandardCharsets.UTF_8.encode(content);
+      writer.add(new Blob("test", List.of(1), snapshot, 1, bytes));
+      writer.finish();
+      return new GenericStatisticsFile(
+          snapshot, writer.location(), writer.fileSize(), writer.footerSize(), List.of());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
   private static OutputFileFactory files(Table table, FileFormat format) {
     return OutputFileFactory.builderFor(table, 1, System.nanoTime()).format(format).build();
   }
@@ -175,6 +211,16 @@ public final class TestLake {
   public static Table append(Table table, long... ids) {
     table.newAppend().appendFile(write(table, ids)).commit();
     return table;
+  }
+
+  /** Removes all snapshots but the last of the branch, and no file. */
+  public static void expire(Table table) {
+    table
+        .expireSnapshots()
+        .expireOlderThan(Long.MAX_VALUE)
+        .retainLast(1)
+        .cleanupLevel(ExpireSnapshots.CleanupLevel.NONE)
+        .commit();
   }
 
   /** The ids in the table. */

@@ -59,15 +59,6 @@ class EncryptionKeysTest extends LakeFixture {
     }
   }
 
-  private Table create(int commits) {
-    Table table = TestLake.createTable(catalog, "t", Map.of());
-    for (int i = 0; i < commits; i++) {
-      TestLake.append(table, i);
-    }
-
-    return table;
-  }
-
   private static List<KeyEntry> of(EncryptionKeys keys, Kind kind) {
     return keys.keys().stream().filter(key -> key.kind() == kind).toList();
   }
@@ -105,7 +96,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @Test
   void theKeysOfATable() throws IOException {
-    Table table = create(2);
+    Table table = TestLake.createTable(catalog, 2);
     table.updateProperties().set("encryption.data-key-length", "32").commit();
     TestLake.append(table, 3);
     try (EncryptedCatalog off = lake.open(Map.of("encryption.kms.cache.ttl-ms", "0"))) {
@@ -145,7 +136,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @Test
   void aTableWithoutSnapshotsHasItsFirstKek() {
-    create(0);
+    TestLake.createTable(catalog, 0);
     EncryptionKeys keys = EncryptionKeys.of(catalog, T);
     assertThat(keys.keys()).hasSize(2).allMatch(key -> key.problem() == null);
     assertThat(keys.kmsCalls()).isEqualTo(1);
@@ -163,7 +154,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @RepeatedTest(5) // entries have random ids, by which maps order them
   void whatElseMayBeAmongTheKeys() throws IOException {
-    Table table = create(1);
+    Table table = TestLake.createTable(catalog, 1);
     EncryptedKey kek = kek(table);
     EncryptedKey list = TestLake.metadata(table).encryptionKeys().get(1);
     String old = String.valueOf(System.currentTimeMillis() - 731 * DAY);
@@ -218,7 +209,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @Test
   void anotherLimitForTheAge() throws IOException {
-    Table table = create(1);
+    Table table = TestLake.createTable(catalog, 1);
     String old = String.valueOf(System.currentTimeMillis() - 100 * DAY);
     addKeys(entry("old", kek(table), "k1", Map.of("KEY_TIMESTAMP", old)));
     try (EncryptedCatalog usual = trusting(Map.of())) {
@@ -240,7 +231,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @Test
   void aKmsThatIsDownIsAskedForOneKeyAndTheRowsCome() throws IOException {
-    create(3);
+    TestLake.createTable(catalog, 3);
     try (EncryptedCatalog down = withKms(DownKms.class)) {
       DownKms.CALLS.set(0);
       EncryptionKeys keys = EncryptionKeys.of(down, T);
@@ -259,7 +250,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @Test
   void aMasterKeyThatIsGone() throws IOException {
-    create(1);
+    TestLake.createTable(catalog, 1);
     TestKeystore.existing(folder).write(256, "k2");
     try (EncryptedCatalog without = lake.open(Map.of())) {
       EncryptionKeys keys = EncryptionKeys.of(without, T);
@@ -272,7 +263,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @Test
   void withoutAKms() throws IOException {
-    create(1);
+    TestLake.createTable(catalog, 1);
     try (EncryptedCatalog none = new TestLake(backend, folder, Map.of()).open(Map.of())) {
       EncryptionKeys keys = EncryptionKeys.of(none, T);
       assertThat(keys.kmsProblem()).contains("No KMS is configured");
@@ -285,7 +276,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @Test
   void aMasterKeyWithWhichAnybodyCanWrap() throws IOException {
-    create(1);
+    TestLake.createTable(catalog, 1);
     try (EncryptedCatalog rsa = withKms(Asymmetric.class)) {
       KeyEntry master = EncryptionKeys.of(rsa, T).keys().get(0);
       assertThat(master.authenticatedWrapping()).isFalse();
@@ -297,7 +288,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @Test
   void metadataThatIsRefusedIsNotListed() throws IOException {
-    Table table = create(1);
+    Table table = TestLake.createTable(catalog, 1);
     addKeys(entry("new", kek(table), "k1", Map.of()));
     if (backend == Backend.HADOOP) {
       assertThatThrownBy(() -> EncryptionKeys.of(catalog, T)).isInstanceOf(TamperedException.class);
@@ -325,7 +316,7 @@ class EncryptionKeysTest extends LakeFixture {
   @Test
   void whatHasNoKeys() {
     catalog.buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA).create();
-    create(1);
+    TestLake.createTable(catalog, 1);
     assertThatThrownBy(() -> EncryptionKeys.of(catalog, TableIdentifier.of(TestLake.DB, "plain")))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContainingAll("lake.db.plain", "is not encrypted");
@@ -338,7 +329,7 @@ class EncryptionKeysTest extends LakeFixture {
 
   @Test
   void noKeyIsShown() throws IOException {
-    create(2);
+    TestLake.createTable(catalog, 2);
     String json = Json.of(EncryptionKeys.of(catalog, T).toMap());
     assertThat(json).contains("\"kind\":\"manifest list\"").contains("\"created_at\":\"20");
     for (EncryptedKey key : TestLake.metadata(catalog.loadTable(T)).encryptionKeys()) {
