@@ -181,6 +181,9 @@ def test_the_same_key_twice_in_a_checkpoint_is_refused(place: Place, flink: Flin
     ):
         flink.sql(SYNC, place.hadoop(), "CREATE DATABASE lake.shop", upsert, twice)
     assert flink.query(place.hadoop(), BATCH, "SELECT * FROM lake.shop.stock") == []
+    # the writer refused it: no checkpoint has it, which a restart would commit again
+    staged = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}-.*\.avro")
+    assert not [path for path in files_below(place.folder / "hadoop") if staged.match(path.name)]
 
 
 @newest

@@ -1,7 +1,6 @@
 package io.icebergcrypto.commit;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.IcebergVersion;
@@ -23,7 +22,6 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.FileFormat;
-import org.apache.iceberg.IcebergBuild;
 import org.apache.iceberg.ManifestContent;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
@@ -166,7 +164,7 @@ final class CommitGuard {
             : ManifestFiles.readDeleteManifest(manifest, io, specs)) {
       for (ContentFile<?> file : reader.select(COLUMNS)) {
         if (file.keyMetadata() == null && isUnreadable(file)) {
-          throw unreadable(commit, file.location());
+          throw IcebergVersion.lostKey(commit.tableName(), file.location());
         } else if (file.keyMetadata() == null && !plaintextFiles) {
           throw plaintext(commit, "file", file.location());
         } else if (!plaintextFiles
@@ -214,18 +212,6 @@ final class CommitGuard {
   /** Whether a file without a key is a deletion vector that is nevertheless encrypted. */
   private static boolean isUnreadable(ContentFile<?> file) {
     return IcebergVersion.losesKeysOfDeletionVectors() && file.format() == FileFormat.PUFFIN;
-  }
-
-  private static IcebergCryptoException unreadable(Commit commit, String path) {
-    return new NotSupportedException(
-            "this Iceberg ("
-                + IcebergBuild.version()
-                + ") loses the keys of deletion vectors: "
-                + path,
-            "In Spark, set write.delete.mode, write.update.mode and write.merge.mode of the table"
-                + " to copy-on-write, or write with a Spark that has Iceberg 1.12. In Flink, upsert"
-                + " no key twice between two checkpoints. Nothing was committed.")
-        .inTable(commit.tableName());
   }
 
   private static IcebergCryptoException plaintext(Commit commit, String what, String path) {

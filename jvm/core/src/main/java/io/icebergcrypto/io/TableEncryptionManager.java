@@ -3,7 +3,9 @@ package io.icebergcrypto.io;
 import com.esotericsoftware.kryo.DefaultSerializer;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.IcebergVersion;
 import io.icebergcrypto.config.Keks;
+import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
 import io.icebergcrypto.io.cipher.AesGcm;
@@ -16,6 +18,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Comparator;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -24,6 +27,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
 import org.apache.iceberg.ManifestListFile;
@@ -303,9 +307,28 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     }
   }
 
-  /** Encrypts a file. That takes it out of {@link PlaintextGuard}'s guard. */
+  /**
+   * Encrypts a file. That takes it out of {@link PlaintextGuard}'s guard. Where Iceberg would lose
+   * the key of a deletion vector, none is written: its first bytes tell, as Flink names it like a
+   * data file. The commit refuses it, too, but a Flink job has completed the checkpoint by then,
+   * and commits it again after each restart.
+   */
   @Override
   public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
+    return encrypt(
+        plainOutput,
+        IcebergVersion.losesKeysOfDeletionVectors()
+            ? this::withoutVectors
+            : UnaryOperator.identity());
+  }
+
+  /** The same for a statistics file, which may be Puffin as deletion vectors are. */
+  final NativeEncryptionOutputFile encryptStatistics(OutputFile plainOutput) {
+    return encrypt(plainOutput, UnaryOperator.identity());
+  }
+
+  private NativeEncryptionOutputFile encrypt(
+      OutputFile plainOutput, UnaryOperator<OutputFile> guard) {
     OutputFile output = GuardedOutputFile.withoutGuard(plainOutput);
     int length = dataKeyLength;
     NativeEncryptionOutputFile file =
@@ -316,7 +339,15 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     return new EncryptedOutput(
         file,
         () -> EncryptionProperties.checkPages(tableName, pageVersions),
-        written.keeping(file));
+        written.keeping(file),
+        guard);
+  }
+
+  private OutputFile withoutVectors(OutputFile file) {
+    return new GuardedOutputFile(
+        file,
+        EnumSet.complementOf(EnumSet.of(FileMagic.PUFFIN)),
+        () -> IcebergVersion.lostKey(tableName, file.location()));
   }
 
   /**
