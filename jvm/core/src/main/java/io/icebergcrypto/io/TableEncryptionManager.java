@@ -27,6 +27,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
@@ -73,6 +74,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   private volatile String tableKeyId;
   private volatile int dataKeyLength;
   private volatile Map<String, String> pageVersions = Map.of(); // table properties
+  private transient volatile Supplier<TableEncryptionManager> newest; // null on executors
   // transient: what travels to executors is Serialized
   private final transient ReadWriteLock lock = new ReentrantReadWriteLock();
   private final transient Map<String, Long> missingSince = new HashMap<>(); // guarded by lock
@@ -358,6 +360,24 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     Map<String, String> versions = new HashMap<>(tableProperties);
     versions.keySet().retainAll(EncryptionProperties.PAGE_VERSIONS);
     this.pageVersions = Map.copyOf(versions);
+  }
+
+  /**
+   * Learns who loads the table again: its own metadata is as old as its last commit or refresh.
+   *
+   * @param load gives the manager of the table as it is in the catalog then
+   */
+  public final void reloadedBy(Supplier<TableEncryptionManager> load) {
+    this.newest = load;
+  }
+
+  /**
+   * The manager of the table as it is in the catalog now. This one learns nothing of it, and its
+   * table shows the same metadata as before. Where nobody can load the table, it is this one.
+   */
+  final TableEncryptionManager newest() {
+    Supplier<TableEncryptionManager> load = newest;
+    return load == null ? this : load.get();
   }
 
   /** The manifests and manifest lists that this manager has encrypted, and no check has read. */
