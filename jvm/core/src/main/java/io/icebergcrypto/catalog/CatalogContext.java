@@ -307,7 +307,8 @@ public record CatalogContext(
     }
 
     throw new NotEncryptedException(
-            "It was when this session or job loaded it: load it again, or restart the job.")
+            "It was encrypted when this job loaded it. Restart the job from its last checkpoint: it"
+                + " then loads the table again.")
         .inTable(fullName(identifier));
   }
 

@@ -1,6 +1,7 @@
 package io.icebergcrypto.commit;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.IcebergVersion;
@@ -99,6 +100,65 @@ final class CommitGuard {
     }
   }
 
+  /**
+   * Refuses files with a key in what is new in the metadata of a table that was decrypted: nobody
+   * can read them there. A writer that had loaded the table before wrote them, such as a worker of
+   * Kafka Connect, whose coordinator loads it again. Only such a table pays for reading manifests.
+   */
+  void checkFilesWithKeys(Commit commit, TableMetadata metadata) {
+    Map<String, String> properties = metadata.properties();
+    String former = properties.get(EncryptionProperties.FORMER_KEY_ID);
+    if (former == null || EncryptionProperties.keyId(properties) != null) {
+      return;
+    }
+
+    FileIO io = commit.plainIo();
+    for (MetadataUpdate change : metadata.changes()) {
+      if (change instanceof MetadataUpdate.AddSnapshot added) {
+        Snapshot snapshot = added.snapshot();
+        snapshot.allManifests(io).stream()
+            .filter(m -> Objects.equals(m.snapshotId(), snapshot.snapshotId()))
+            .filter(ManifestFile::hasAddedFiles)
+            .forEach(m -> refuseKeys(commit, m, metadata.specsById(), io, former));
+      }
+    }
+  }
+
+  private static void refuseKeys(
+      Commit commit,
+      ManifestFile manifest,
+      Map<Integer, PartitionSpec> specs,
+      FileIO io,
+      String former) {
+    if (manifest.keyMetadata() != null) {
+      throw withKey(commit, manifest.path(), former);
+    }
+
+    try (ManifestReader<? extends ContentFile<?>> reader = open(manifest, io, specs)) {
+      for (ContentFile<?> file : reader.select(COLUMNS)) {
+        if (file.keyMetadata() != null) {
+          throw withKey(commit, file.location(), former);
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
+    }
+  }
+
+  private static IcebergCryptoException withKey(Commit commit, String path, String former) {
+    return new NotSupportedException(
+            String.format(
+                "the commit adds encrypted file %s, which nobody could read in a plaintext table",
+                path),
+            String.format(
+                "The table was encrypted with '%s', and the writer loaded it before decrypt_table."
+                    + " To keep what it wrote, encrypt the table again, let the writer commit, stop"
+                    + " it, and decrypt the table. Otherwise have it write its rows again. Nothing"
+                    + " was committed.",
+                former))
+        .inTable(commit.tableName());
+  }
+
   /** One that was staged or left behind, perhaps without this guard. */
   private static boolean isSnapshotWithoutRef(TableMetadata base, long snapshotId) {
     return base != null
@@ -158,10 +218,7 @@ final class CommitGuard {
       Map<Integer, PartitionSpec> specs,
       FileIO io,
       Collection<Runnable> footers) {
-    try (ManifestReader<? extends ContentFile<?>> reader =
-        manifest.content() == ManifestContent.DATA
-            ? ManifestFiles.read(manifest, io, specs)
-            : ManifestFiles.readDeleteManifest(manifest, io, specs)) {
+    try (ManifestReader<? extends ContentFile<?>> reader = open(manifest, io, specs)) {
       for (ContentFile<?> file : reader.select(COLUMNS)) {
         if (file.keyMetadata() == null && isUnreadable(file)) {
           throw IcebergVersion.lostKey(commit.tableName(), file.location());
@@ -178,6 +235,13 @@ final class CommitGuard {
     } catch (IOException e) {
       throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
     }
+  }
+
+  private static ManifestReader<? extends ContentFile<?>> open(
+      ManifestFile manifest, FileIO io, Map<Integer, PartitionSpec> specs) {
+    return manifest.content() == ManifestContent.DATA
+        ? ManifestFiles.read(manifest, io, specs)
+        : ManifestFiles.readDeleteManifest(manifest, io, specs);
   }
 
   /** A storage takes its time for each request, and one manifest lists thousands of files. */

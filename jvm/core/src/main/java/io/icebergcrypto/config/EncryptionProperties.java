@@ -88,6 +88,12 @@ public final class EncryptionProperties {
    */
   public static final String PLAINTEXT_PURGE = "encryption.plaintext-purge";
 
+  /**
+   * Table property of this catalog's own making: the key id that a table had until it was
+   * decrypted. A writer that began before may still bring encrypted files.
+   */
+  public static final String FORMER_KEY_ID = "encryption.former-key-id";
+
   /** The table properties of this catalog's own making that lead to plaintext that is left. */
   public static final Set<String> OF_PLAINTEXT =
       Set.of(PLAINTEXT_METADATA, PLAINTEXT_GC, PLAINTEXT_VERSIONS, PLAINTEXT_PURGE);
