@@ -56,7 +56,7 @@ public final class EncryptionProperties {
   public static final String PLAINTEXT_TABLES = "encryption.plaintext-tables";
 
   /** Catalog property: true shows data keys to anyone who can read metadata tables. */
-  static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
+  public static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
 
   /** Catalog property: require (default on JDBC, Hadoop, Glue, Nessie) or off. */
   public static final String METADATA_AUTHENTICATION = "encryption.metadata-authentication";
