@@ -26,7 +26,7 @@ import org.apache.kafka.connect.sink.SinkRecord;
 /**
  * What Kafka Connect's sink does, without Kafka: a worker writes records and tells the coordinator
  * by an event on the control topic, which commits. Arguments: the sink's properties, {@code
- * name=value}. Prints the sizes, and whether the event has the data keys in plaintext.
+ * name=value}. Prints the sizes, and whether the event has data keys and values in plaintext.
  */
 public final class ConnectSink {
   private static final TableIdentifier TABLE = TableIdentifier.of("db", "t");
@@ -47,26 +47,7 @@ public final class ConnectSink {
               Types.NestedField.required(1, "id", Types.LongType.get()),
               Types.NestedField.optional(2, "note", Types.StringType.get()));
       catalog.buildTable(TABLE, schema).withProperty("encryption.key-id", "sales").create();
-
-      SinkWriter worker = new SinkWriter(catalog, config);
-      List<SinkRecord> records = new ArrayList<>();
-      for (long id = 1; id <= 5; id++) {
-        Map<String, Object> value = Map.of("id", id, "note", "note " + id);
-        records.add(new SinkRecord("events", 0, null, null, null, value, id));
-      }
-
-      worker.save(records);
-      List<byte[]> controlTopic = new ArrayList<>();
-      for (IcebergWriterResult written : worker.completeWrite().writerResults()) {
-        DataWritten payload =
-            new DataWritten(
-                written.partitionStruct(),
-                UUID.randomUUID(),
-                written.tableReference(),
-                written.dataFiles(),
-                written.deleteFiles());
-        controlTopic.add(AvroUtil.encode(new Event(config.connectGroupId(), payload)));
-      }
+      List<byte[]> controlTopic = written(catalog, config);
 
       Table table = catalog.loadTable(TABLE); // the coordinator's
       AppendFiles append = table.newAppend();
@@ -75,18 +56,51 @@ public final class ConnectSink {
         for (DataFile file : payload.dataFiles()) {
           append.appendFile(file);
           System.out.println("keys in the event: " + contains(message, file.keyMetadata()));
+          System.out.println("values in the event: " + hasValues(message));
         }
       }
 
       append.commit();
       System.out.println("rows: " + table.currentSnapshot().summary().get("total-records"));
+      table.updateProperties().set("write.metadata.metrics.default", "counts").commit();
+      boolean hasValues = written(catalog, config).stream().anyMatch(ConnectSink::hasValues);
+      System.out.println("values in the event with counts: " + hasValues);
     }
   }
 
-  private static boolean contains(byte[] message, ByteBuffer keyMetadata) {
-    byte[] key = new byte[keyMetadata.remaining()];
-    keyMetadata.duplicate().get(key);
+  /** A worker's events. */
+  private static List<byte[]> written(Catalog catalog, IcebergSinkConfig config) {
+    SinkWriter worker = new SinkWriter(catalog, config);
+    List<SinkRecord> records = new ArrayList<>();
+    for (long id = 1; id <= 5; id++) {
+      Map<String, Object> value = Map.of("id", id, "note", "note " + id);
+      records.add(new SinkRecord("events", 0, null, null, null, value, id));
+    }
+
+    worker.save(records);
+    List<byte[]> controlTopic = new ArrayList<>();
+    for (IcebergWriterResult written : worker.completeWrite().writerResults()) {
+      DataWritten payload =
+          new DataWritten(
+              written.partitionStruct(),
+              UUID.randomUUID(),
+              written.tableReference(),
+              written.dataFiles(),
+              written.deleteFiles());
+      controlTopic.add(AvroUtil.encode(new Event(config.connectGroupId(), payload)));
+    }
+
+    return controlTopic;
+  }
+
+  private static boolean hasValues(byte[] message) {
+    return contains(message, ByteBuffer.wrap("note 5".getBytes(StandardCharsets.UTF_8)));
+  }
+
+  private static boolean contains(byte[] message, ByteBuffer bytes) {
+    byte[] part = new byte[bytes.remaining()];
+    bytes.duplicate().get(part);
     String all = new String(message, StandardCharsets.ISO_8859_1);
-    return all.contains(new String(key, StandardCharsets.ISO_8859_1));
+    return all.contains(new String(part, StandardCharsets.ISO_8859_1));
   }
 }

@@ -181,6 +181,9 @@ def test_the_same_key_twice_in_a_checkpoint_is_refused(place: Place, flink: Flin
     ):
         flink.sql(SYNC, place.hadoop(), "CREATE DATABASE lake.shop", upsert, twice)
     assert flink.query(place.hadoop(), BATCH, "SELECT * FROM lake.shop.stock") == []
+    # the writer refused it: no checkpoint has it, which a restart would commit again
+    staged = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}-.*\.avro")
+    assert not [path for path in files_below(place.folder / "hadoop") if staged.match(path.name)]
 
 
 @newest
@@ -230,3 +233,29 @@ def test_without_the_library_of_the_kms(place: Place, flink: Flink) -> None:
     table = "CREATE TABLE lake.shop.t (id BIGINT) WITH ('encryption.key-id' = 'sales')"
     with pytest.raises(FlinkError, match="iceberg-aws-bundle"):
         flink.sql(aws, "CREATE DATABASE lake.shop", table)
+
+
+@newest
+def test_metadata_tables_with_data_keys(place: Place, flink: Flink) -> None:
+    """They are refused; exposed, Flink's default source cannot read them: as the page says."""
+    flink.start()
+    flink.sql(
+        SYNC,
+        place.hadoop(),
+        "CREATE DATABASE lake.shop",
+        "CREATE TABLE lake.shop.t (id BIGINT) WITH ('encryption.key-id' = 'sales')",
+        "INSERT INTO lake.shop.t VALUES (1), (2)",
+    )
+    files = "SELECT record_count FROM lake.shop.`t$files`"
+    with pytest.raises(FlinkError, match="would show data keys"):
+        flink.query(place.hadoop(), BATCH, files)
+    snapshots = "SELECT operation FROM lake.shop.`t$snapshots`"
+    assert flink.query(place.hadoop(), BATCH, snapshots) == [["append"]]
+
+    exposing = place.hadoop(**{"encryption.expose-key-metadata": "true"})
+    with pytest.raises(
+        FlinkError, match="Cannot find constructor for interface org.apache.iceberg.io.FileIO"
+    ):
+        flink.query(exposing, BATCH, files)
+    former = "SET 'table.exec.iceberg.use-flip27-source' = 'false'"
+    assert flink.query(exposing, BATCH, former, files) == [["2"]]

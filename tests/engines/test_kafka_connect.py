@@ -42,3 +42,5 @@ def test_a_sink_writes_encrypted_files_and_tells_their_keys(tmp_path: Path) -> N
     assert {magic(path) for path in files_below(tmp_path / "warehouse")} == {b"PARE", b"AGS1"}
     # as the page says; when this fails, the page can be fixed
     assert "keys in the event: true" in said.splitlines()
+    assert "values in the event: true" in said.splitlines()
+    assert "values in the event with counts: false" in said.splitlines()

@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.cleanup.ManifestListCheck;
@@ -20,6 +21,7 @@ import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.integrity.SigningKeys;
 import io.icebergcrypto.io.EncryptionManagerFactory;
+import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.metadata.CheckedLoad;
@@ -139,13 +141,13 @@ public record CatalogContext(
 
   /** A table's operations in the catalog behind, with encryption added. */
   EncryptedTableOperations operations(TableOperations ops, String table) {
+    return operations(ops, new TableKeys(table, managers, this::kms));
+  }
+
+  private EncryptedTableOperations operations(TableOperations ops, TableKeys keys) {
+    String table = keys.tableName();
     return new EncryptedTableOperations(
-        ops,
-        new TableKeys(table, managers, this::kms),
-        authenticator(table, ops, this::kms),
-        settings,
-        behind,
-        this::kms);
+        ops, keys, authenticator(table, ops, this::kms), settings, behind, this::kms);
   }
 
   /**
@@ -278,7 +280,8 @@ public record CatalogContext(
 
     if (table instanceof BaseTable base) {
       String tableName = fullName(identifier);
-      return new EncryptedTable(operations(base.operations(), tableName), base, tableName);
+      TableKeys keys = new TableKeys(tableName, managers, this::kms, () -> newest(identifier));
+      return new EncryptedTable(operations(base.operations(), keys), base, tableName);
     }
 
     if (EncryptionProperties.keyId(table.properties()) != null) {
@@ -292,6 +295,21 @@ public record CatalogContext(
     }
 
     return table;
+  }
+
+  /**
+   * The keys that a table has in the catalog now. A sink of Flink loads its table once, and stages
+   * files for months: by the keys of that time, nobody could commit them after rotations.
+   */
+  private TableEncryptionManager newest(TableIdentifier identifier) {
+    if (load(identifier).encryption() instanceof TableEncryptionManager manager) {
+      return manager;
+    }
+
+    throw new NotEncryptedException(
+            "It was encrypted when this job loaded it. Restart the job from its last checkpoint: it"
+                + " then loads the table again.")
+        .inTable(fullName(identifier));
   }
 
   /**

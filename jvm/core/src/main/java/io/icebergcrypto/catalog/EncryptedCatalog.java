@@ -1,6 +1,7 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.catalog.behind.HandoverKmsClient;
 import io.icebergcrypto.catalog.behind.HandoverMetricsReporter;
@@ -21,6 +22,8 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.BaseMetadataTable;
+import org.apache.iceberg.DataFile;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
@@ -51,9 +54,14 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
 
   private static final Set<String> OWNER_ONLY = Set.of("owner");
 
+  /** Where metadata tables have data keys; a user's own columns are deeper. */
+  private static final Set<String> KEY_COLUMNS =
+      Set.of(DataFile.KEY_METADATA.name(), "data_file." + DataFile.KEY_METADATA.name());
+
   private Object conf;
   private Catalog delegate;
   private CatalogContext context;
+  private boolean engineHidesKeys = false;
 
   /** Iceberg makes one by this constructor and then calls {@link #initialize(String, Map)}. */
   public EncryptedCatalog() {}
@@ -114,6 +122,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
   public EncryptedCatalog byPath() {
     EncryptedCatalog paths = new EncryptedCatalog();
     paths.conf = conf;
+    paths.engineHidesKeys = engineHidesKeys;
     Map<String, String> properties = context.behind().properties();
     Configuration hadoop = conf instanceof Configuration given ? given : new Configuration();
     paths.delegate = PathCatalog.of(context.name(), properties, context.reporter(), hadoop);
@@ -138,21 +147,49 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
     return context;
   }
 
+  /**
+   * Leaves it to the engine to hide data keys in metadata tables from its users, as Spark's
+   * catalogs of this project do. Otherwise these tables are refused where they have data keys.
+   */
+  public void engineHidesKeys() {
+    this.engineHidesKeys = true;
+  }
+
   // ---- tables
 
   @Override
   public Table loadTable(TableIdentifier identifier) {
-    return context.load(identifier);
+    return withoutKeys(identifier, context.load(identifier));
   }
 
   @Override
   protected Table decorated(TableIdentifier identifier, Supplier<Table> behind) {
-    return context.load(identifier, behind);
+    return withoutKeys(identifier, context.load(identifier, behind));
   }
 
   @Override
   public TableBuilder buildTable(TableIdentifier identifier, Schema schema) {
     return new EncryptedTableBuilder(context, identifier, delegate.buildTable(identifier, schema));
+  }
+
+  /** No table of another class would do: Flink asks for Iceberg's own, which nobody can extend. */
+  private Table withoutKeys(TableIdentifier identifier, Table table) {
+    if (engineHidesKeys
+        || context.settings().exposesKeyMetadata()
+        || !(table instanceof BaseMetadataTable metadataTable)
+        || KEY_COLUMNS.stream().allMatch(name -> table.schema().findField(name) == null)
+        || EncryptionProperties.keyId(metadataTable.table().properties()) == null) {
+      return table;
+    }
+
+    throw new NotSupportedException(
+            "this metadata table would show data keys (key_metadata) to everyone who queries it",
+            String.format(
+                "Query it in Spark, where this column is null. If all users of this catalog may"
+                    + " have the data keys, set its property %s=true. In Java, make it of the"
+                    + " table: MetadataTableUtils.createMetadataTableInstance(table, type).",
+                EncryptionProperties.EXPOSE_KEY_METADATA))
+        .inTable(context.fullName(identifier));
   }
 
   @Override

@@ -57,9 +57,14 @@ final class Commit {
     return keys().written().over(files.apply(keys()));
   }
 
+  /** The FileIO of a table that is not encrypted. */
+  FileIO plainIo() {
+    return files.apply(null);
+  }
+
   /** A file as it is stored. */
   InputFile stored(ContentFile<?> file) {
-    return TableFileIO.storageBelow(files.apply(null))
+    return TableFileIO.storageBelow(plainIo())
         .newInputFile(file.location(), file.fileSizeInBytes());
   }
 }

@@ -23,7 +23,6 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.FileFormat;
-import org.apache.iceberg.IcebergBuild;
 import org.apache.iceberg.ManifestContent;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
@@ -101,6 +100,65 @@ final class CommitGuard {
     }
   }
 
+  /**
+   * Refuses files with a key in what is new in the metadata of a table that was decrypted: nobody
+   * can read them there. A writer that had loaded the table before wrote them, such as a worker of
+   * Kafka Connect, whose coordinator loads it again. Only such a table pays for reading manifests.
+   */
+  void checkFilesWithKeys(Commit commit, TableMetadata metadata) {
+    Map<String, String> properties = metadata.properties();
+    String former = properties.get(EncryptionProperties.FORMER_KEY_ID);
+    if (former == null || EncryptionProperties.keyId(properties) != null) {
+      return;
+    }
+
+    FileIO io = commit.plainIo();
+    for (MetadataUpdate change : metadata.changes()) {
+      if (change instanceof MetadataUpdate.AddSnapshot added) {
+        Snapshot snapshot = added.snapshot();
+        snapshot.allManifests(io).stream()
+            .filter(m -> Objects.equals(m.snapshotId(), snapshot.snapshotId()))
+            .filter(ManifestFile::hasAddedFiles)
+            .forEach(m -> refuseKeys(commit, m, metadata.specsById(), io, former));
+      }
+    }
+  }
+
+  private static void refuseKeys(
+      Commit commit,
+      ManifestFile manifest,
+      Map<Integer, PartitionSpec> specs,
+      FileIO io,
+      String former) {
+    if (manifest.keyMetadata() != null) {
+      throw withKey(commit, manifest.path(), former);
+    }
+
+    try (ManifestReader<? extends ContentFile<?>> reader = open(manifest, io, specs)) {
+      for (ContentFile<?> file : reader.select(COLUMNS)) {
+        if (file.keyMetadata() != null) {
+          throw withKey(commit, file.location(), former);
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
+    }
+  }
+
+  private static IcebergCryptoException withKey(Commit commit, String path, String former) {
+    return new NotSupportedException(
+            String.format(
+                "the commit adds encrypted file %s, which nobody could read in a plaintext table",
+                path),
+            String.format(
+                "The table was encrypted with '%s', and the writer loaded it before decrypt_table."
+                    + " To keep what it wrote, encrypt the table again, let the writer commit, stop"
+                    + " it, and decrypt the table. Otherwise have it write its rows again. Nothing"
+                    + " was committed.",
+                former))
+        .inTable(commit.tableName());
+  }
+
   /** One that was staged or left behind, perhaps without this guard. */
   private static boolean isSnapshotWithoutRef(TableMetadata base, long snapshotId) {
     return base != null
@@ -160,13 +218,10 @@ final class CommitGuard {
       Map<Integer, PartitionSpec> specs,
       FileIO io,
       Collection<Runnable> footers) {
-    try (ManifestReader<? extends ContentFile<?>> reader =
-        manifest.content() == ManifestContent.DATA
-            ? ManifestFiles.read(manifest, io, specs)
-            : ManifestFiles.readDeleteManifest(manifest, io, specs)) {
+    try (ManifestReader<? extends ContentFile<?>> reader = open(manifest, io, specs)) {
       for (ContentFile<?> file : reader.select(COLUMNS)) {
         if (file.keyMetadata() == null && isUnreadable(file)) {
-          throw unreadable(commit, file.location());
+          throw IcebergVersion.lostKey(commit.tableName(), file.location());
         } else if (file.keyMetadata() == null && !plaintextFiles) {
           throw plaintext(commit, "file", file.location());
         } else if (!plaintextFiles
@@ -180,6 +235,13 @@ final class CommitGuard {
     } catch (IOException e) {
       throw new UncheckedIOException("Failed to close manifest " + manifest.path(), e);
     }
+  }
+
+  private static ManifestReader<? extends ContentFile<?>> open(
+      ManifestFile manifest, FileIO io, Map<Integer, PartitionSpec> specs) {
+    return manifest.content() == ManifestContent.DATA
+        ? ManifestFiles.read(manifest, io, specs)
+        : ManifestFiles.readDeleteManifest(manifest, io, specs);
   }
 
   /** A storage takes its time for each request, and one manifest lists thousands of files. */
@@ -214,18 +276,6 @@ final class CommitGuard {
   /** Whether a file without a key is a deletion vector that is nevertheless encrypted. */
   private static boolean isUnreadable(ContentFile<?> file) {
     return IcebergVersion.losesKeysOfDeletionVectors() && file.format() == FileFormat.PUFFIN;
-  }
-
-  private static IcebergCryptoException unreadable(Commit commit, String path) {
-    return new NotSupportedException(
-            "this Iceberg ("
-                + IcebergBuild.version()
-                + ") loses the keys of deletion vectors: "
-                + path,
-            "In Spark, set write.delete.mode, write.update.mode and write.merge.mode of the table"
-                + " to copy-on-write, or write with a Spark that has Iceberg 1.12. In Flink, upsert"
-                + " no key twice between two checkpoints. Nothing was committed.")
-        .inTable(commit.tableName());
   }
 
   private static IcebergCryptoException plaintext(Commit commit, String what, String path) {

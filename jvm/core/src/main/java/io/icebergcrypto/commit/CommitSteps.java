@@ -50,6 +50,7 @@ public final class CommitSteps {
             check((commit, table) -> settings.allowedKeyIds().check(commit.tableName(), table)),
             check((commit, table) -> StaleReplacement.refuse(commit, table, merges)),
             check(guard::checkProperties),
+            check(guard::checkFilesWithKeys),
             ofEncrypted(check(guard::checkFiles)),
             ofEncrypted((commit, table) -> withFirstKek(table)),
             ofEncrypted((commit, table) -> KeyRetention.withMissing(table, commit::keys)),

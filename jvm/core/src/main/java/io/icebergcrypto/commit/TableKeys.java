@@ -23,19 +23,35 @@ public final class TableKeys {
   private final String tableName;
   private final EncryptionManagerFactory factory;
   private final Supplier<? extends KeyManagementClient> kms;
+  private final Supplier<TableEncryptionManager> newest;
 
   private TableEncryptionManager manager;
   private String uuid; // the manager's table
   private TableMetadata seen;
   private TableMetadata inForce;
 
+  /** The keys of a table that is not loaded again. */
   public TableKeys(
       String tableName,
       EncryptionManagerFactory factory,
       Supplier<? extends KeyManagementClient> kms) {
+    this(tableName, factory, kms, null);
+  }
+
+  /**
+   * The keys of a table.
+   *
+   * @param newest loads the table again, and gives the manager that it then has; may be null
+   */
+  public TableKeys(
+      String tableName,
+      EncryptionManagerFactory factory,
+      Supplier<? extends KeyManagementClient> kms,
+      Supplier<TableEncryptionManager> newest) {
     this.tableName = tableName;
     this.factory = factory;
     this.kms = kms;
+    this.newest = newest;
   }
 
   /** The table's full name. */
@@ -124,6 +140,7 @@ public final class TableKeys {
       } else {
         KeyManagementClient bound = new BoundKmsClient(metadata.uuid(), kms.get());
         this.manager = factory.create(tableName, metadata.encryptionKeys(), keyId, length, bound);
+        manager.reloadedBy(newest);
         this.uuid = metadata.uuid();
       }
 

@@ -56,7 +56,7 @@ public final class EncryptionProperties {
   public static final String PLAINTEXT_TABLES = "encryption.plaintext-tables";
 
   /** Catalog property: true shows data keys to anyone who can read metadata tables. */
-  static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
+  public static final String EXPOSE_KEY_METADATA = "encryption.expose-key-metadata";
 
   /** Catalog property: require (default on JDBC, Hadoop, Glue, Nessie) or off. */
   public static final String METADATA_AUTHENTICATION = "encryption.metadata-authentication";
@@ -87,6 +87,12 @@ public final class EncryptionProperties {
    * begun, after the files of those before were proved gone.
    */
   public static final String PLAINTEXT_PURGE = "encryption.plaintext-purge";
+
+  /**
+   * Table property of this catalog's own making: the key id that a table had until it was
+   * decrypted. A writer that began before may still bring encrypted files.
+   */
+  public static final String FORMER_KEY_ID = "encryption.former-key-id";
 
   /** The table properties of this catalog's own making that lead to plaintext that is left. */
   public static final Set<String> OF_PLAINTEXT =

@@ -1,6 +1,8 @@
 package io.icebergcrypto.config;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.iceberg.IcebergBuild;
@@ -29,6 +31,23 @@ public final class IcebergVersion {
    */
   public static boolean losesKeysOfDeletionVectors() {
     return IcebergVersions.LOSES_KEYS_OF_DELETION_VECTORS;
+  }
+
+  /**
+   * The refusal of a deletion vector where its key would be lost, or is.
+   *
+   * @param path the file's
+   */
+  public static IcebergCryptoException lostKey(String tableName, String path) {
+    return new NotSupportedException(
+            "this Iceberg ("
+                + IcebergBuild.version()
+                + ") loses the keys of deletion vectors: "
+                + path,
+            "In Spark, set write.delete.mode, write.update.mode and write.merge.mode of the table"
+                + " to copy-on-write, or write with a Spark that has Iceberg 1.12. In Flink, upsert"
+                + " no key twice between two checkpoints. Nothing was committed.")
+        .inTable(tableName);
   }
 
   static void check(String version) {

@@ -63,6 +63,7 @@ public final class PropertyNames {
   /** Whether this is a table property that this catalog sets by itself. */
   private static boolean isOwn(String name) {
     return name.equals(EncryptionProperties.METADATA_MAC)
+        || name.equals(EncryptionProperties.FORMER_KEY_ID)
         || EncryptionProperties.OF_PLAINTEXT.contains(name);
   }
 

@@ -12,14 +12,30 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
 
 /**
- * A file of an encrypted table that is written without a key. Its first bytes must say that it is
- * not part of the data: {@link TableEncryptionManager#encrypt} takes data, delete and manifest
- * files out of the guard. The counterpart of {@link GuardedInputFile}.
+ * A file of an encrypted table whose first bytes have to tell that it may be written so: one
+ * without a key is not part of the data, as {@link TableEncryptionManager#encrypt} takes data,
+ * delete and manifest files out of the guard. The counterpart of {@link GuardedInputFile}.
  *
  * @param writable what it may be
+ * @param refusal what any other is refused with
  */
-record GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> writable)
+record GuardedOutputFile(
+    OutputFile stored, Set<FileMagic> writable, Supplier<IcebergCryptoException> refusal)
     implements OutputFile {
+  /** A file that is written without a key. */
+  GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> writable) {
+    this(stored, writable, () -> plaintext(tableName, stored.location()));
+  }
+
+  private static IcebergCryptoException plaintext(String tableName, String location) {
+    return new PlaintextException(
+            String.format("file %s would be written without encryption", location),
+            "Write rows with INSERT, MERGE or a DataFrame. In Java, encrypt the file with"
+                + " table.encryption(), as Iceberg's OutputFileFactory does; an action that"
+                + " copies files as they are is not for encrypted tables.")
+        .inTable(tableName);
+  }
+
   /** A file that is going to be encrypted, taken out of the guard. */
   static OutputFile withoutGuard(OutputFile file) {
     return file instanceof GuardedOutputFile guarded ? guarded.stored : file;
@@ -28,7 +44,7 @@ record GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> wri
   /**
    * Creates the file.
    *
-   * @throws PlaintextException once the first bytes are written; nothing is in the storage then
+   * @throws IcebergCryptoException once the first bytes are written; nothing is in the storage then
    */
   @Override
   public PositionOutputStream create() {
@@ -61,7 +77,7 @@ record GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> wri
     private final Supplier<PositionOutputStream> open;
     private int held = 0;
     private PositionOutputStream out;
-    private IcebergCryptoException refusal;
+    private boolean refused = false;
     private boolean closed = false;
 
     private Checked(Supplier<PositionOutputStream> open) {
@@ -70,8 +86,8 @@ record GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> wri
 
     @Override
     public void write(int b) throws IOException {
-      if (refusal != null) {
-        throw refusal; // at each attempt: a writer may try again while it closes
+      if (refused) {
+        throw refusal.get(); // a writer may try again while it closes, and suppress this one
       }
 
       if (out != null) {
@@ -123,7 +139,7 @@ record GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> wri
 
       this.closed = true;
       try {
-        if (out == null && refusal == null) {
+        if (out == null && !refused) {
           opened();
         }
       } finally {
@@ -135,14 +151,8 @@ record GuardedOutputFile(String tableName, OutputFile stored, Set<FileMagic> wri
 
     private void opened() throws IOException {
       if (!writable.contains(FileMagic.of(Arrays.copyOf(first, held)))) {
-        this.refusal =
-            new PlaintextException(
-                    String.format("file %s would be written without encryption", location()),
-                    "Write rows with INSERT, MERGE or a DataFrame. In Java, encrypt the file with"
-                        + " table.encryption(), as Iceberg's OutputFileFactory does; an action that"
-                        + " copies files as they are is not for encrypted tables.")
-                .inTable(tableName);
-        throw refusal;
+        this.refused = true;
+        throw refusal.get();
       }
 
       this.out = open.get();

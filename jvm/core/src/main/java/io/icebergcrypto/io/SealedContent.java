@@ -89,16 +89,27 @@ final class SealedContent {
 
   private static ByteBuffer keyMetadata(
       TableEncryptionManager manager, ExpectedFile file, byte[] sealed, int from, int length) {
-    EncryptedKey own = null;
-    EncryptedKey kek = null;
+    EncryptedKey kek;
+    EncryptedKey key;
     try {
       JsonObject json = Json.object(new String(sealed, from, length, StandardCharsets.UTF_8));
       kek = KeyEntries.key(json.getAsJsonObject("kek"));
-      own = manager.key(kek.keyId());
+      key = KeyEntries.key(json.getAsJsonObject("key"));
+    } catch (RuntimeException e) {
+      throw file.unreadableKeyMetadata(null, e);
+    }
+
+    boolean isKnown = manager.key(kek.keyId()) != null;
+    TableEncryptionManager newest = isKnown ? manager : manager.newest();
+    return keyMetadata(newest, file, kek, key);
+  }
+
+  private static ByteBuffer keyMetadata(
+      TableEncryptionManager manager, ExpectedFile file, EncryptedKey kek, EncryptedKey key) {
+    EncryptedKey own = manager.key(kek.keyId());
+    try {
       return manager.unsealed(
-          own == null ? trusted(manager, kek, file) : own,
-          KeyEntries.key(json.getAsJsonObject("key")),
-          file.location());
+          own == null ? trusted(manager, kek, file) : own, key, file.location());
     } catch (BadWrappedKeyException e) {
       throw own == null ? ofFormerKey(manager, kek, file, e) : e;
     } catch (IcebergCryptoException e) {

@@ -78,13 +78,13 @@ record StatisticsFiles(TableEncryptionManager manager) {
       implements OutputFile {
     @Override
     public PositionOutputStream create() {
-      NativeEncryptionOutputFile file = manager.encrypt(stored);
+      NativeEncryptionOutputFile file = manager.encryptStatistics(stored);
       return new EncryptedStream(manager, file, file.encryptingOutputFile().create());
     }
 
     @Override
     public PositionOutputStream createOrOverwrite() {
-      NativeEncryptionOutputFile file = manager.encrypt(stored);
+      NativeEncryptionOutputFile file = manager.encryptStatistics(stored);
       return new EncryptedStream(manager, file, file.encryptingOutputFile().createOrOverwrite());
     }
 

@@ -3,7 +3,9 @@ package io.icebergcrypto.io;
 import com.esotericsoftware.kryo.DefaultSerializer;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.IcebergVersion;
 import io.icebergcrypto.config.Keks;
+import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
 import io.icebergcrypto.io.checked.OpenParquetFile;
 import io.icebergcrypto.io.cipher.AesGcm;
@@ -16,6 +18,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Comparator;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -24,6 +27,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.StreamSupport;
 import org.apache.iceberg.ManifestListFile;
@@ -69,6 +74,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   private volatile String tableKeyId;
   private volatile int dataKeyLength;
   private volatile Map<String, String> pageVersions = Map.of(); // table properties
+  private transient volatile Supplier<TableEncryptionManager> newest; // null on executors
   // transient: what travels to executors is Serialized
   private final transient ReadWriteLock lock = new ReentrantReadWriteLock();
   private final transient Map<String, Long> missingSince = new HashMap<>(); // guarded by lock
@@ -303,9 +309,28 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     }
   }
 
-  /** Encrypts a file. That takes it out of {@link PlaintextGuard}'s guard. */
+  /**
+   * Encrypts a file. That takes it out of {@link PlaintextGuard}'s guard. Where Iceberg would lose
+   * the key of a deletion vector, none is written: its first bytes tell, as Flink names it like a
+   * data file. The commit refuses it, too, but a Flink job has completed the checkpoint by then,
+   * and commits it again after each restart.
+   */
   @Override
   public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
+    return encrypt(
+        plainOutput,
+        IcebergVersion.losesKeysOfDeletionVectors()
+            ? this::withoutVectors
+            : UnaryOperator.identity());
+  }
+
+  /** The same for a statistics file, which may be Puffin as deletion vectors are. */
+  final NativeEncryptionOutputFile encryptStatistics(OutputFile plainOutput) {
+    return encrypt(plainOutput, UnaryOperator.identity());
+  }
+
+  private NativeEncryptionOutputFile encrypt(
+      OutputFile plainOutput, UnaryOperator<OutputFile> guard) {
     OutputFile output = GuardedOutputFile.withoutGuard(plainOutput);
     int length = dataKeyLength;
     NativeEncryptionOutputFile file =
@@ -316,7 +341,15 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     return new EncryptedOutput(
         file,
         () -> EncryptionProperties.checkPages(tableName, pageVersions),
-        written.keeping(file));
+        written.keeping(file),
+        guard);
+  }
+
+  private OutputFile withoutVectors(OutputFile file) {
+    return new GuardedOutputFile(
+        file,
+        EnumSet.complementOf(EnumSet.of(FileMagic.PUFFIN)),
+        () -> IcebergVersion.lostKey(tableName, file.location()));
   }
 
   /**
@@ -327,6 +360,24 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     Map<String, String> versions = new HashMap<>(tableProperties);
     versions.keySet().retainAll(EncryptionProperties.PAGE_VERSIONS);
     this.pageVersions = Map.copyOf(versions);
+  }
+
+  /**
+   * Learns who loads the table again: its own metadata is as old as its last commit or refresh.
+   *
+   * @param load gives the manager of the table as it is in the catalog then
+   */
+  public final void reloadedBy(Supplier<TableEncryptionManager> load) {
+    this.newest = load;
+  }
+
+  /**
+   * The manager of the table as it is in the catalog now. This one learns nothing of it, and its
+   * table shows the same metadata as before. Where nobody can load the table, it is this one.
+   */
+  final TableEncryptionManager newest() {
+    Supplier<TableEncryptionManager> load = newest;
+    return load == null ? this : load.get();
   }
 
   /** The manifests and manifest lists that this manager has encrypted, and no check has read. */

@@ -194,7 +194,9 @@ public class TableFileIO implements FileIO {
   @Override
   public OutputFile newOutputFile(String path) {
     OutputFile file = io.newOutputFile(path);
-    return StagedManifests.isNamed(path) ? StagedManifests.encrypted(manager(), file) : file;
+    return StagedManifests.isNamed(path)
+        ? StagedManifests.encrypted(manager().newest(), file)
+        : file;
   }
 
   @Override

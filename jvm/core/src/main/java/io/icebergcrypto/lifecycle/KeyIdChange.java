@@ -11,6 +11,7 @@ import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
@@ -113,13 +114,21 @@ public final class KeyIdChange {
       throw new IllegalStateException("Encrypted files would stay in " + identifier);
     }
 
+    // a writer that loaded the table before may still bring files with keys: commits look for them
+    TableMetadata marked =
+        TableMetadata.buildFrom(next)
+            .setProperties(
+                Map.of(
+                    EncryptionProperties.FORMER_KEY_ID,
+                    EncryptionProperties.keyId(base.properties())))
+            .build();
     BaseTable table = catalog.context().unchecked(identifier);
     CancelledException.check();
     commit(
         catalog,
         identifier,
         base,
-        () -> catalog.context().commitPlaintext(identifier, table, base, next));
+        () -> catalog.context().commitPlaintext(identifier, table, base, marked));
   }
 
   /**

@@ -121,6 +121,7 @@ class CatalogContractTest {
     Map<String, String> ours = new HashMap<>(KEY_ID);
     ours.putAll(keystore);
     ours.put("encryption.plaintext-files", "allow");
+    ours.put("encryption.expose-key-metadata", "true"); // testLoadMetadataTable
 
     Map<String, String> stock = new HashMap<>(KEY_ID);
     stock.put("table-default.format-version", "3");

@@ -24,6 +24,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -547,11 +548,12 @@ class EncryptedCatalogTest extends LakeFixture {
   }
 
   @Test
-  void metadataTablesReadEncryptedManifests() {
+  void metadataTablesReadEncryptedManifests() throws IOException {
     TestLake.append(create("t"), 1);
+    EncryptedCatalog exposing = lake.open(Map.of("encryption.expose-key-metadata", "true"));
     for (MetadataTableType type : MetadataTableType.values()) {
       Table metadataTable =
-          catalog.loadTable(
+          exposing.loadTable(
               TableIdentifier.of(Namespace.of("db", "t"), type.name().toLowerCase(Locale.ROOT)));
       if (type != MetadataTableType.POSITION_DELETES) { // which has a scan of its own
         boolean deletes = type.name().endsWith("DELETE_FILES");
@@ -560,6 +562,31 @@ class EncryptedCatalogTest extends LakeFixture {
             .isEqualTo(deletes ? 0 : 1);
       }
     }
+  }
+
+  /** Where no engine of this project hides the column, as in Flink. */
+  @Test
+  void metadataTablesWithDataKeysAreRefused() throws IOException {
+    TestLake.append(create("t"), 1);
+    catalog.buildTable(TableIdentifier.of("db", "plain"), TestLake.SCHEMA).create();
+    Set<String> refused = new TreeSet<>();
+    for (MetadataTableType type : MetadataTableType.values()) {
+      String name = type.name().toLowerCase(Locale.ROOT);
+      assertThat(catalog.loadTable(TableIdentifier.of("db", "plain", name))).isNotNull();
+      try {
+        Table shown = catalog.loadTable(TableIdentifier.of("db", "t", name));
+        assertThat(shown.schema().toString()).doesNotContain("key_metadata");
+      } catch (NotSupportedException e) {
+        assertThat(e)
+            .hasMessageContainingAll(
+                "lake.db.t." + name, "data keys", "encryption.expose-key-metadata=true");
+        refused.add(name);
+      }
+    }
+
+    assertThat(refused)
+        .contains("files", "data_files", "delete_files", "entries", "all_entries")
+        .doesNotContain("snapshots", "history", "refs", "partitions");
   }
 
   @Test

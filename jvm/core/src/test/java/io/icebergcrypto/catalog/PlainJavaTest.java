@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.icebergcrypto.testing.JavaCommand;
 import io.icebergcrypto.testing.PlainJava;
 import io.icebergcrypto.testing.TestKeystore;
+import io.icebergcrypto.testing.VectorsOnEarlierIceberg;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -18,7 +19,7 @@ class PlainJavaTest {
   void tablesAreEncryptedWithoutSpark(@TempDir Path folder) throws Exception {
     TestKeystore.create(folder, "k1");
 
-    String printed = run(folder);
+    String printed = run("iceberg.crypto.plain-java", PlainJava.class, folder);
 
     assertThat(printed.lines().filter(line -> line.endsWith("]")))
         .as(printed)
@@ -31,9 +32,26 @@ class PlainJavaTest {
     assertThat(printed.lines()).filteredOn("file PARE AES_GCM_V1"::equals).hasSize(2);
   }
 
-  private static String run(Path folder) throws IOException, InterruptedException {
-    List<String> command = JavaCommand.of(System.getProperty("iceberg.crypto.plain-java"));
-    command.addAll(List.of(PlainJava.class.getName(), folder.toString()));
+  /** By the writer, and not only by the commit: Flink has completed a checkpoint by then. */
+  @Test
+  void aDeletionVectorIsRefusedWhereItsKeyWouldBeLost(@TempDir Path folder) throws Exception {
+    TestKeystore.create(folder, "k1");
+
+    String printed = run("iceberg.crypto.plain-java-1.11", VectorsOnEarlierIceberg.class, folder);
+
+    assertThat(printed.lines()).as(printed).contains("Iceberg 1.11.0", "files 1");
+    assertThat(printed.lines().filter(line -> line.startsWith("refused")))
+        .as(printed)
+        .hasSize(2)
+        .allMatch(
+            line -> line.contains("lake.db.t: this Iceberg (1.11.0) loses the keys of deletion"));
+    assertThat(printed.lines()).contains("statistics AGS1", "rows [1, 2]");
+  }
+
+  private static String run(String classPath, Class<?> main, Path folder)
+      throws IOException, InterruptedException {
+    List<String> command = JavaCommand.of(System.getProperty(classPath));
+    command.addAll(List.of(main.getName(), folder.toString()));
     Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
     String printed = new String(process.getInputStream().readAllBytes(), UTF_8);
     assertThat(process.waitFor()).as(printed).isZero();

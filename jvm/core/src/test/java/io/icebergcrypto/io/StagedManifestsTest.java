@@ -32,6 +32,7 @@ import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.OutputFile;
@@ -123,6 +124,35 @@ class StagedManifestsTest extends LakeFixture {
     try (EncryptedCatalog later = lake.open(Map.of())) {
       assertThat(read(later.loadTable(T), staged)).hasSize(1);
     }
+  }
+
+  /** A sink of Flink loads its table once, when the job starts. */
+  @Test
+  void aTableThatWasLoadedBeforeRotationsStagesUnderTheKeysInForce() throws IOException {
+    TableMetadata loaded = TestLake.metadata(table);
+    try (EncryptedCatalog operator = lake.open(Map.of())) {
+      MasterKeyRotation.run(operator, T, "k2", false);
+      KekRotation.run(operator, T, true, false);
+    }
+
+    removeOlderKek();
+    ManifestFile staged = stage(location(1));
+
+    assertThat(TestLake.metadata(table)).as("schema and spec of its writers").isSameAs(loaded);
+    assertThat(read(table, staged)).as("by a committer that is as old").hasSize(1);
+    try (EncryptedCatalog later = lake.open(Map.of("encryption.allowed-key-ids", "k2"))) {
+      Table same = later.loadTable(T);
+      same.newAppend().appendFile(read(same, staged).get(0)).commit();
+      assertThat(TestLake.ids(same)).containsExactly(1L, 2L, 3L);
+    }
+  }
+
+  @Test
+  void nothingIsStagedForATableThatIsGone() {
+    catalog.dropTable(T, false);
+
+    assertThatThrownBy(() -> stage(location(1))).isInstanceOf(NoSuchTableException.class);
+    assertThat(TestLake.path(location(1))).doesNotExist();
   }
 
   private void removeOlderKek() {

@@ -124,7 +124,7 @@ class StorageRequestsTest {
       count(
           asked,
           "load a metadata table",
-          () -> catalog.loadTable(TableIdentifier.of(TestLake.DB.toString(), name, "files")));
+          () -> catalog.loadTable(TableIdentifier.of(TestLake.DB.toString(), name, "partitions")));
       Table table = catalog.loadTable(id);
       count(asked, "append", () -> TestLake.append(table, 1));
       count(asked, "scan", () -> TestLake.ids(table));

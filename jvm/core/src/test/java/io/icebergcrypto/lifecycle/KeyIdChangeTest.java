@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
@@ -12,6 +13,7 @@ import io.icebergcrypto.commit.TableKeys;
 import io.icebergcrypto.io.EncryptionManagerFactory;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.BoundKmsClient;
+import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.Backend;
@@ -24,6 +26,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.DataFile;
 import org.apache.iceberg.GenericStatisticsFile;
 import org.apache.iceberg.LocationProviders;
 import org.apache.iceberg.Snapshot;
@@ -31,6 +34,7 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.Transaction;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.EncryptingFileIO;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.exceptions.CommitFailedException;
@@ -294,6 +298,63 @@ class KeyIdChangeTest extends LakeFixture {
     Table table = catalog.loadTable(T);
     assertThat(table.properties()).doesNotContainKey("encryption.key-id");
     assertThat(table.currentSnapshot()).isNull();
+  }
+
+  /** A worker of Kafka Connect writes it, and the coordinator loads the table again. */
+  @Test
+  void aFileFromBeforeADecryptionIsRefused() throws IOException {
+    Table before = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    DataFile encrypted = TestLake.write(before, 2);
+    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
+    KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
+    Table table = catalog.loadTable(T);
+    assertThat(table.properties()).containsEntry("encryption.former-key-id", "k1");
+    assertThatThrownBy(() -> table.newAppend().appendFile(encrypted).commit())
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll(
+            "lake.db.t", "adds encrypted file " + encrypted.location(), "encrypted with 'k1'");
+    TestLake.append(table, 3);
+    assertThat(TestLake.ids(table)).containsExactly(3L);
+
+    this.plain = table;
+    TableMetadata plaintext = base();
+    EncryptedKey kek = Kek.make("lake.db.t", plaintext, "k1", catalog.context().kms());
+    Staged staged =
+        new Staged(
+            catalog,
+            ((BaseTable) plain).operations(),
+            EncryptedForm.of(plaintext, "k1", List.of(kek)));
+    TestLake.append(new BaseTable(staged, "lake.db.t"), 3);
+    KeyIdChange.commit(catalog, T, plaintext, staged.current());
+    Table again = catalog.loadTable(T);
+    assertThat(again.properties()).doesNotContainKey("encryption.former-key-id");
+    again.newAppend().appendFile(encrypted).commit(); // as the hint says
+    assertThat(TestLake.ids(again)).containsExactly(2L, 3L);
+  }
+
+  @Test
+  void nothingIsStagedForATableThatWasDecrypted() {
+    Table before = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    String job = "0123456789abcdef0123456789abcdef";
+    String staged = before.location() + "/metadata/" + job + "-" + job + "-00000-0-1-00001.avro";
+    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
+    KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
+    assertThatThrownBy(() -> before.io().newOutputFile(staged))
+        .isInstanceOf(NotEncryptedException.class)
+        .hasMessageContainingAll("lake.db.t", "Restart the job");
+  }
+
+  @Test
+  void aStockClientAddsSuchAFileAndNobodyReadsTheTable() throws IOException {
+    Table before = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    DataFile encrypted = TestLake.write(before, 2);
+    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
+    KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
+    Table stock = lake.openStock().loadTable(T);
+    stock.newAppend().appendFile(encrypted).commit();
+    assertThatThrownBy(() -> TestLake.ids(stock))
+        .as("control")
+        .isInstanceOf(RuntimeException.class);
   }
 
   /** A replica that lags, say, gives it after newer one. */

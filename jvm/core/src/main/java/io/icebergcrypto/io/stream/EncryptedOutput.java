@@ -14,12 +14,22 @@ import org.apache.iceberg.io.PositionOutputStream;
  * @param file Iceberg's
  * @param beforeParquet throws an error where Parquet must not write it
  * @param around gives a stream for what is written, in front of the one that encrypts it
+ * @param guard may refuse what is written as a stream, before it is encrypted
  */
 public record EncryptedOutput(
     NativeEncryptionOutputFile file,
     Runnable beforeParquet,
-    UnaryOperator<PositionOutputStream> around)
+    UnaryOperator<PositionOutputStream> around,
+    UnaryOperator<OutputFile> guard)
     implements NativeEncryptionOutputFile {
+  /** One that is written, whatever it is. */
+  EncryptedOutput(
+      NativeEncryptionOutputFile file,
+      Runnable beforeParquet,
+      UnaryOperator<PositionOutputStream> around) {
+    this(file, beforeParquet, around, UnaryOperator.identity());
+  }
+
   @Override
   public NativeEncryptionKeyMetadata keyMetadata() {
     return file.keyMetadata();
@@ -33,27 +43,28 @@ public record EncryptedOutput(
 
   @Override
   public OutputFile encryptingOutputFile() {
-    return new OutputFile() {
-      @Override
-      public PositionOutputStream create() {
-        return encrypting(file.plainOutputFile().create());
-      }
+    return guard.apply(
+        new OutputFile() {
+          @Override
+          public PositionOutputStream create() {
+            return encrypting(file.plainOutputFile().create());
+          }
 
-      @Override
-      public PositionOutputStream createOrOverwrite() {
-        return encrypting(file.plainOutputFile().createOrOverwrite());
-      }
+          @Override
+          public PositionOutputStream createOrOverwrite() {
+            return encrypting(file.plainOutputFile().createOrOverwrite());
+          }
 
-      @Override
-      public String location() {
-        return file.plainOutputFile().location();
-      }
+          @Override
+          public String location() {
+            return file.plainOutputFile().location();
+          }
 
-      @Override
-      public InputFile toInputFile() {
-        return file.encryptingOutputFile().toInputFile();
-      }
-    };
+          @Override
+          public InputFile toInputFile() {
+            return file.encryptingOutputFile().toInputFile();
+          }
+        });
   }
 
   private PositionOutputStream encrypting(PositionOutputStream stored) {

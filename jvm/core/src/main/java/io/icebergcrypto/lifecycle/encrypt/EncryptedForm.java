@@ -5,6 +5,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
@@ -31,6 +32,10 @@ public final class EncryptedForm {
 
     WritableSpec.ensure(base, builder);
     builder.setProperties(properties(base.properties(), keyId));
+    if (base.properties().containsKey(EncryptionProperties.FORMER_KEY_ID)) {
+      builder.removeProperties(Set.of(EncryptionProperties.FORMER_KEY_ID));
+    }
+
     keys.forEach(builder::addEncryptionKey);
     builder.removeSnapshots(base.snapshots().stream().map(Snapshot::snapshotId).toList());
     // also those of snapshots that are no longer there

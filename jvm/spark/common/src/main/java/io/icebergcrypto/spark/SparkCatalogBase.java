@@ -83,7 +83,9 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements EngineC
 
   /** The encrypting Iceberg catalog. */
   EncryptedCatalog open(String name, CaseInsensitiveStringMap properties) {
-    return (EncryptedCatalog) super.buildIcebergCatalog(name, properties);
+    EncryptedCatalog opened = (EncryptedCatalog) super.buildIcebergCatalog(name, properties);
+    opened.engineHidesKeys(); // see forUser
+    return opened;
   }
 
   @Override
