@@ -368,7 +368,12 @@ def test_columns_of_partitions_and_sort_orders_stay(place: Place) -> None:
     """Java would not load the table."""
     spec = PartitionSpec(PartitionField(2, 1000, TruncateTransform(2), "n"))
     order = SortOrder(SortField(1, IdentityTransform()))
-    table = place.create(partition_spec=spec, sort_order=order)
+    schema = Schema(
+        *(ID, NOTE),
+        NestedField(3, "d", DecimalType(9, 2), required=False),
+        NestedField(4, "x", IntegerType(), required=False),
+    )
+    table = place.create(schema, partition_spec=spec, sort_order=order)
     table.append(rows(1))
     before = files(place.folder)
     refused = pytest.raises(errors.ConfigurationError, match="partitions or its sort order need: ")
@@ -379,15 +384,22 @@ def test_columns_of_partitions_and_sort_orders_stay(place: Place) -> None:
             transaction.append(rows(2))
             transaction.update_schema().delete_column(column).commit()
     other_type = pytest.raises(errors.ConfigurationError, match="of table .* does not become")
-    for column, kind in (("note", BinaryType()), ("id", IntegerType())):
+    refused_types = ("note", BinaryType()), ("id", IntegerType()), ("d", DecimalType(11, 4))
+    for column, kind in refused_types:
         with other_type, table.update_schema(allow_incompatible_changes=True) as update:
             update.update_column(column, kind)
+    with other_type, table.transaction() as transaction:
+        transaction.update_schema().update_column("x", LongType()).commit()
+        transaction.append(rows(2))
+        back = transaction.update_schema(allow_incompatible_changes=True)
+        back.update_column("x", IntegerType()).commit()
     assert files(place.folder) == before
     with table.update_schema() as update:
         update.add_column("more", LongType()).rename_column("note", "text")
+        update.update_column("d", DecimalType(11, 2)).update_column("x", LongType())
     with table.update_schema() as update:
         update.delete_column("more")
-    assert place.open().schema().column_names == ["id", "text"]
+    assert place.open().schema().column_names == ["id", "text", "d", "x"]
 
 
 def test_names_that_avro_does_not_have(one: Place) -> None:
