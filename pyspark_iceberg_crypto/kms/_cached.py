@@ -76,7 +76,11 @@ class _Entry:
 
     def __init__(self) -> None:
         self.loaded: Future[bytearray] = Future()
+        self.held = bytearray()
         self.ends = float("inf")
+
+    def wipe(self) -> None:
+        self.held[:] = bytes(len(self.held))
 
 
 class _Cache:
@@ -117,7 +121,8 @@ class _Cache:
         if not self.keeps:
             return
         entry = _Entry()
-        entry.loaded.set_result(bytearray(unwrapped))
+        entry.held[:] = unwrapped
+        entry.loaded.set_result(entry.held)
         with self._lock:
             self._wipe_ended()
             if key not in self._entries:
@@ -134,6 +139,11 @@ class _Cache:
         with self._lock:
             for key, entry in list(self._entries.items()):
                 self._wipe(key, entry)
+
+    def wipe_in_fork(self) -> None:
+        """Overwrite the copies that a forked process has of its parent's keys, without locks, which may stay held."""
+        for entry in self._entries.values():
+            entry.wipe()
 
     def __len__(self) -> int:
         with self._lock:
@@ -152,7 +162,8 @@ class _Cache:
             raise
         with self._lock:
             entry.ends = time.monotonic() + self._seconds
-            entry.loaded.set_result(bytearray(unwrapped))
+            entry.held[:] = unwrapped
+            entry.loaded.set_result(entry.held)
         return unwrapped
 
     def _wipe_ended(self) -> None:
@@ -165,9 +176,7 @@ class _Cache:
     def _wipe(self, key: _CacheKey, entry: _Entry) -> None:
         """Forget a key, and overwrite its bytes; the lock is held, under which they are copied, too."""
         del self._entries[key]
-        if entry.loaded.done() and entry.loaded.exception() is None:
-            held = entry.loaded.result()
-            held[:] = bytes(len(held))
+        entry.wipe()
 
 
 class _State:
@@ -175,11 +184,15 @@ class _State:
 
     def __init__(self, ttl_ms: int) -> None:
         self._ttl_ms = ttl_ms
-        self.after_fork()
+        self._begin()
         _forks.follow(self)
 
     def after_fork(self) -> None:
         """Begin without keys: another thread may have been waiting for one, or have held a lock."""
+        self.cache.wipe_in_fork()
+        self._begin()
+
+    def _begin(self) -> None:
         self.cache = _Cache(self._ttl_ms)
         self.calls = KmsCalls()
         self._lock = threading.Lock()

@@ -13,7 +13,7 @@ from pyiceberg.types import DecimalType, FloatType, IcebergType, IntegerType, Un
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.reader._pyiceberg import TableMetadata
 
-_PROMOTED = (IntegerType, FloatType, DecimalType, UnknownType)  # specification, "Schema Evolution"
+_PROMOTED = (IntegerType, FloatType, UnknownType)  # specification, "Schema Evolution"
 
 
 def require_changes(table: str, metadata: TableMetadata, updates: Sequence[Any]) -> None:
@@ -22,15 +22,16 @@ def require_changes(table: str, metadata: TableMetadata, updates: Sequence[Any])
     Raises:
         ConfigurationError: one is of another kind.
     """
-    schemas = [*metadata.schemas]
+    schemas, before = [*metadata.schemas], metadata.schema()
     for update in updates:
         if isinstance(update, AddSchemaUpdate):
             schemas.append(update.schema_)
         elif isinstance(update, SetCurrentSchemaUpdate):
             chosen = [one for one in schemas if update.schema_id in (-1, one.schema_id)]
             for schema in chosen[-1:]:
-                _require_types(table, metadata.schema(), schema)
+                _require_types(table, before, schema)
                 require_columns(table, metadata, schema)
+                before = schema
 
 
 def require_columns(table: str, metadata: TableMetadata, schema: Schema) -> None:
@@ -65,6 +66,8 @@ def _require_types(table: str, before: Schema, after: Schema) -> None:
 def _becomes(former: IcebergType, new: IcebergType) -> bool:
     if not (former.is_primitive or new.is_primitive):
         return True  # what differs is in it, and looked at there
+    if isinstance(former, DecimalType) and isinstance(new, DecimalType):
+        return former.scale == new.scale and former.precision <= new.precision
     try:
         return isinstance(former, _PROMOTED) and promote(former, new) == new
     except ResolveError:

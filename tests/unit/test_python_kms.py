@@ -511,9 +511,11 @@ def test_a_forked_process_waits_for_no_thread_of_its_parent() -> None:
 
     kms = CachedKms(Slow())
     kept = kms.wrap_key(KEK, "k")
+    (of_parent,) = kms._state.cache._entries.values()
     table = kms.for_table("t")
 
     def action() -> bool:
+        assert of_parent.held == bytes(len(KEK)), "its copies of keys are overwritten"
         found = table.unwrap_key(b"a", "k"), kms.unwrap_key(kept, "k")
         asked = KmsCalls(unwrap_calls=2, misses=2)
         return found == (b"a", KEK) and kms.calls() == table.calls() == asked
@@ -523,6 +525,7 @@ def test_a_forked_process_waits_for_no_thread_of_its_parent() -> None:
         assert entered.wait(10)
         with kms._state._lock, kms._state.cache._lock:
             assert in_a_fork(action)
+        assert of_parent.held == KEK
         go.set()
         assert running.result(10) == b"a"
     assert kms.unwrap_key(kept, "k") == KEK
@@ -547,12 +550,14 @@ def test_a_forked_process_logs_in_itself(
 def test_a_forked_process_opens_its_own_session_of_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pin that was refused is not tried again. kms/contract/test_python.py has a token of SoftHSM."""
     monkeypatch.setattr(_Token, "_all", {})
-    token = _Token.at(Place("lib.so", "t", None))
+    monkeypatch.setattr(_Token, "_begun", set())
+    token, unused = (_Token.at(Place(f"{one}.so", "t", None)) for one in ("lib", "unused"))
     session: Any = object()
     token._session, token._refused = session, {b"hash"}
     ended: list[int] = []
     library = SimpleNamespace(finalize=lambda: ended.append(1))
     pkcs11 = SimpleNamespace(lib=lambda _: library, exceptions=SimpleNamespace(PKCS11Error=OSError))
+    assert token._library(pkcs11) is library
     with ThreadPoolExecutor(1) as pool:
         pool.submit(token.lock.acquire).result(10)
         assert in_a_fork(
@@ -561,6 +566,7 @@ def test_a_forked_process_opens_its_own_session_of_a_token(monkeypatch: pytest.M
                 and token._session is None
                 and token._refused == {b"hash"}
                 and token._library(pkcs11) is token._library(pkcs11) is library
+                and unused._library(pkcs11) is library
                 and ended == [1]
             )
         )

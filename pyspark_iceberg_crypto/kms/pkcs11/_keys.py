@@ -274,6 +274,7 @@ class _Token:
     _all: dict[Place, _Token] = {}  # noqa: RUF012 (of the process)
     _guard = threading.Lock()
     _of_parents: list[Any] = []  # noqa: RUF012 (likewise)
+    _begun: set[str] = set()  # noqa: RUF012 (likewise)
     _begun_by_parents: set[str] = set()  # noqa: RUF012 (likewise)
 
     def __init__(self, place: Place) -> None:
@@ -291,10 +292,11 @@ class _Token:
 
     @classmethod
     def after_fork(cls) -> None:
-        """Begin with logins of this process. Their libraries begin again as well, as PKCS#11 asks for."""
+        """Begin with logins of this process. Libraries that were in use begin again as well, as PKCS#11 asks for."""
         cls._guard = threading.Lock()
-        for place, token in cls._all.items():
-            cls._begun_by_parents.add(place.library)
+        cls._begun_by_parents |= cls._begun
+        cls._begun.clear()
+        for token in cls._all.values():
             cls._of_parents.append(token._session)  # what is dropped may be closed
             token._session, token.lock = None, threading.RLock()
 
@@ -386,6 +388,7 @@ class _Token:
                 self._begun_by_parents.discard(path)
                 with suppress(pkcs11.exceptions.PKCS11Error):
                     pkcs11.lib(path).finalize()
+            self._begun.add(path)
             return pkcs11.lib(path)
 
     def _hash(self, pin: str) -> bytes:
