@@ -2,6 +2,7 @@ package io.icebergcrypto.io;
 
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -126,7 +127,7 @@ final class StagedManifests {
     }
   }
 
-  private static final class Decrypted implements InputFile {
+  private static final class Decrypted implements ForwardingInputFile {
     private final TableEncryptionManager manager;
     private final InputFile stored;
     private InputFile content = null;
@@ -137,6 +138,11 @@ final class StagedManifests {
     }
 
     @Override
+    public InputFile under() {
+      return stored;
+    }
+
+    @Override
     public long getLength() {
       return content().getLength();
     }
@@ -144,16 +150,6 @@ final class StagedManifests {
     @Override
     public SeekableInputStream newStream() {
       return content().newStream();
-    }
-
-    @Override
-    public String location() {
-      return stored.location();
-    }
-
-    @Override
-    public boolean exists() {
-      return stored.exists();
     }
 
     @Override

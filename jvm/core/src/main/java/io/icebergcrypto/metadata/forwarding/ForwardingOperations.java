@@ -7,8 +7,8 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
 /**
- * Operations of a table that leave to others what they do not override. {@code temp} is not
- * forwarded: what is below it would not be decorated.
+ * Operations of a table that forward what they do not override. They do not forward {@code temp}:
+ * the operations that it returns would not be decorated.
  */
 public interface ForwardingOperations extends TableOperations {
   /** The operations that are decorated. */

@@ -1,2 +1,2 @@
-/** Decorators of Iceberg's objects: each states what it changes, and forwards the rest. */
+/** What decorators of Iceberg's objects forward, so that each has only what it changes. */
 package io.icebergcrypto.metadata.forwarding;
