@@ -3,11 +3,9 @@ package io.icebergcrypto.io;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.util.Arrays;
 import java.util.regex.Pattern;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.InputFile;
@@ -70,7 +68,7 @@ final class StagedManifests {
   private static final class SealedStream extends PositionOutputStream {
     private final Encrypted file;
     private final boolean overwrites;
-    private final Content content = new Content();
+    private final KeptStream.Content content = new KeptStream.Content();
     private long storedLength = -1; // not yet
     private boolean closed = false;
 
@@ -118,12 +116,6 @@ final class StagedManifests {
           overwrites ? file.stored.createOrOverwrite() : file.stored.create()) {
         out.write(sealed);
       }
-    }
-  }
-
-  private static final class Content extends ByteArrayOutputStream {
-    private void wipe() {
-      Arrays.fill(buf, (byte) 0); // a manifest has the keys of files
     }
   }
 
