@@ -83,11 +83,7 @@ record ManifestReads(FileIO io, Map<Integer, PartitionSpec> specs, ExecutorServi
   }
 
   private <T> void forEach(Collection<T> all, Consumer<T> read) {
-    Tasks.foreach(all)
-        .executeWith(executor)
-        .stopOnFailure()
-        .throwFailureWhenFinished()
-        .run(read::accept);
+    Tasks.foreach(all).executeWith(executor).stopOnFailure().run(read::accept);
   }
 
   /** Errors of the storage say little; our own are left as they are. */
