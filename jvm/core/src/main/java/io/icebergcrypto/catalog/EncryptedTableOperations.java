@@ -15,6 +15,7 @@ import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
+import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import java.util.Collection;
 import java.util.Map;
 import java.util.function.BiConsumer;
@@ -30,7 +31,6 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.LocationProvider;
 
 /**
  * A table's operations with encryption added: the delegate keeps the metadata, this gives the
@@ -39,7 +39,7 @@ import org.apache.iceberg.io.LocationProvider;
  * own instance, as some catalogs compare by identity. For a table without a key id all is the
  * delegate's.
  */
-final class EncryptedTableOperations implements TableOperations {
+final class EncryptedTableOperations implements ForwardingOperations {
   private final TableOperations delegate;
   private final BiConsumer<TableMetadata, TableMetadata> committer;
   private final TableKeys keys;
@@ -93,6 +93,11 @@ final class EncryptedTableOperations implements TableOperations {
     this.storage = storage;
     this.load = load;
     this.loaded = loaded;
+  }
+
+  @Override
+  public TableOperations below() {
+    return delegate;
   }
 
   /** The metadata that was loaded or committed last, of which nothing is checked. */
@@ -315,23 +320,8 @@ final class EncryptedTableOperations implements TableOperations {
   }
 
   @Override
-  public LocationProvider locationProvider() {
-    return delegate.locationProvider();
-  }
-
-  @Override
   public TableOperations temp(TableMetadata uncommitted) {
     return new Uncommitted(delegate.temp(uncommitted), uncommitted);
-  }
-
-  @Override
-  public long newSnapshotId() {
-    return delegate.newSnapshotId();
-  }
-
-  @Override
-  public boolean requireStrictCleanup() {
-    return delegate.requireStrictCleanup();
   }
 
   private TableMetadata learned(TableMetadata metadata) {
@@ -358,7 +348,7 @@ final class EncryptedTableOperations implements TableOperations {
    * the key id. Keys are shared: after a conflict a transaction is applied again on these same
    * operations although the other commit's keys are new.
    */
-  private final class Uncommitted implements TableOperations {
+  private final class Uncommitted implements ForwardingOperations {
     private final TableOperations temp;
     private final TableMetadata uncommitted;
 
@@ -368,18 +358,8 @@ final class EncryptedTableOperations implements TableOperations {
     }
 
     @Override
-    public TableMetadata current() {
-      return temp.current();
-    }
-
-    @Override
-    public TableMetadata refresh() {
-      return temp.refresh();
-    }
-
-    @Override
-    public void commit(TableMetadata base, TableMetadata metadata) {
-      temp.commit(base, metadata);
+    public TableOperations below() {
+      return temp;
     }
 
     @Override
@@ -395,21 +375,6 @@ final class EncryptedTableOperations implements TableOperations {
     @Override
     public String metadataFileLocation(String fileName) {
       return AuthenticatedFolder.above(temp.metadataFileLocation(fileName));
-    }
-
-    @Override
-    public LocationProvider locationProvider() {
-      return temp.locationProvider();
-    }
-
-    @Override
-    public long newSnapshotId() {
-      return temp.newSnapshotId();
-    }
-
-    @Override
-    public boolean requireStrictCleanup() {
-      return temp.requireStrictCleanup();
     }
   }
 }

@@ -35,25 +35,18 @@ record ManifestReads(FileIO io, Map<Integer, PartitionSpec> specs, ExecutorServi
    */
   void forEachList(
       Collection<Snapshot> snapshots, BiConsumer<Snapshot, List<ManifestFile>> action) {
-    Tasks.foreach(snapshots)
-        .executeWith(executor)
-        .stopOnFailure()
-        .throwFailureWhenFinished()
-        .run(
-            snapshot -> {
-              // a copy, for it keeps what it reads: with every snapshot that would be each list
-              Snapshot copy = SnapshotParser.fromJson(SnapshotParser.toJson(snapshot));
-              action.accept(snapshot, manifests(copy));
-            });
+    forEach(
+        snapshots,
+        snapshot -> {
+          // a copy, for it keeps what it reads: with every snapshot that would be each list
+          Snapshot copy = SnapshotParser.fromJson(SnapshotParser.toJson(snapshot));
+          action.accept(snapshot, manifests(copy));
+        });
   }
 
   /** Reads what snapshots keep: reading their lists after that needs no request to the storage. */
   void load(Collection<Snapshot> snapshots) {
-    Tasks.foreach(snapshots)
-        .executeWith(executor)
-        .stopOnFailure()
-        .throwFailureWhenFinished()
-        .run(this::manifests);
+    forEach(snapshots, this::manifests);
   }
 
   private List<ManifestFile> manifests(Snapshot snapshot) {
@@ -78,18 +71,19 @@ record ManifestReads(FileIO io, Map<Integer, PartitionSpec> specs, ExecutorServi
    * @param action is called by many threads at once, and perhaps more than once for a path
    */
   void forEachContentFile(Collection<ManifestFile> manifests, Consumer<String> action) {
-    Tasks.foreach(manifests)
-        .executeWith(executor)
-        .stopOnFailure()
-        .throwFailureWhenFinished()
-        .run(
-            manifest -> {
-              try (CloseableIterable<String> live = ManifestFiles.readPaths(manifest, io, specs)) {
-                live.forEach(action);
-              } catch (IOException | RuntimeException e) {
-                throw unreadable("manifest", manifest.path(), e);
-              }
-            });
+    forEach(
+        manifests,
+        manifest -> {
+          try (CloseableIterable<String> live = ManifestFiles.readPaths(manifest, io, specs)) {
+            live.forEach(action);
+          } catch (IOException | RuntimeException e) {
+            throw unreadable("manifest", manifest.path(), e);
+          }
+        });
+  }
+
+  private <T> void forEach(Collection<T> all, Consumer<T> read) {
+    Tasks.foreach(all).executeWith(executor).stopOnFailure().run(read::accept);
   }
 
   /** Errors of the storage say little; our own are left as they are. */

@@ -194,7 +194,6 @@ final class TableFolder {
     Tasks.foreach(metadataFiles)
         .executeWith(AsCaller.workers())
         .stopOnFailure()
-        .throwFailureWhenFinished()
         .run(
             file -> {
               if (!isOwn(read(file))) {

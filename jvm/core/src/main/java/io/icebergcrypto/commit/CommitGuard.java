@@ -197,7 +197,6 @@ final class CommitGuard {
       Tasks.foreach(unchecked)
           .executeWith(toFetch && unchecked.size() > 1 ? AsCaller.workers() : null)
           .stopOnFailure()
-          .throwFailureWhenFinished()
           .run(manifest -> checkKeys(commit, manifest, specs, io, footers));
       sideBySide(footers);
       unchecked.forEach(written::checked);
@@ -254,11 +253,7 @@ final class CommitGuard {
     ExecutorService threads =
         AsCaller.threads("iceberg-crypto-commit", Math.min(reads.size(), READS));
     try {
-      Tasks.foreach(reads)
-          .executeWith(threads)
-          .stopOnFailure()
-          .throwFailureWhenFinished()
-          .run(Runnable::run);
+      Tasks.foreach(reads).executeWith(threads).stopOnFailure().run(Runnable::run);
     } finally {
       threads.shutdown();
     }

@@ -4,8 +4,8 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.InvalidConfigurationException;
 import java.io.Serializable;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.iceberg.TableMetadata;
 
@@ -26,17 +26,13 @@ public final class AllowedKeyIds implements Serializable {
   /** Any key. */
   static final AllowedKeyIds ALL = new AllowedKeyIds(null, List.of());
 
-  // in a pattern; code points are never below 0
-  private static final int ANY_CHARACTERS = -1;
-  private static final int ONE_CHARACTER = -2;
-
   private static final String USE_OTHERS =
       "Use one of these, or ask whoever decides about the list to add this one.";
 
   private final String list;
-  private final List<int[]> patterns;
+  private final List<Pattern> patterns;
 
-  private AllowedKeyIds(String list, List<int[]> patterns) {
+  private AllowedKeyIds(String list, List<Pattern> patterns) {
     this.list = list;
     this.patterns = patterns;
   }
@@ -52,8 +48,8 @@ public final class AllowedKeyIds implements Serializable {
     return list == null ? ALL : new AllowedKeyIds(list, patterns(list));
   }
 
-  private static List<int[]> patterns(String list) {
-    List<int[]> patterns = new ArrayList<>();
+  private static List<Pattern> patterns(String list) {
+    List<Pattern> patterns = new ArrayList<>();
     StringBuilder entry = new StringBuilder();
     for (int i = 0; i < list.length(); i++) {
       char c = list.charAt(i);
@@ -72,28 +68,39 @@ public final class AllowedKeyIds implements Serializable {
     return patterns;
   }
 
-  private static int[] pattern(String entry, String list) {
+  /** Never goes back before the last *: key ids may be anyone's, and must not cost much. */
+  private static Pattern pattern(String entry, String list) {
     int[] characters = entry.strip().codePoints().toArray();
     if (characters.length == 0) {
       throw wrong(list, "has an empty entry");
     }
 
-    int[] pattern = new int[characters.length];
-    int length = 0;
+    StringBuilder regex = new StringBuilder();
+    int afterStar = -1;
     for (int i = 0; i < characters.length; i++) {
       int c = characters[i];
-      if (c == '\\') {
-        if (i + 1 == characters.length || "*?,\\".indexOf(characters[i + 1]) < 0) {
+      if (c == '*') {
+        if (afterStar >= 0) {
+          regex.insert(afterStar, "(?>.*?").append(')');
+        }
+
+        afterStar = regex.length();
+      } else if (c == '?') {
+        regex.append('.');
+      } else {
+        if (c == '\\' && (++i == characters.length || "*?,\\".indexOf(characters[i]) < 0)) {
           throw wrong(list, "has a backslash before something other than * ? , or \\");
         }
 
-        pattern[length++] = characters[++i];
-      } else {
-        pattern[length++] = c == '*' ? ANY_CHARACTERS : c == '?' ? ONE_CHARACTER : c;
+        regex.append(Pattern.quote(Character.toString(characters[i])));
       }
     }
 
-    return Arrays.copyOf(pattern, length);
+    if (afterStar >= 0) {
+      regex.insert(afterStar, ".*");
+    }
+
+    return Pattern.compile(regex.toString(), Pattern.DOTALL);
   }
 
   private static InvalidConfigurationException wrong(String list, String problem) {
@@ -110,35 +117,7 @@ public final class AllowedKeyIds implements Serializable {
 
   /** Whether tables may have this key id. */
   public boolean allows(String keyId) {
-    int[] characters = keyId.codePoints().toArray();
-    return !limited() || patterns.stream().anyMatch(pattern -> matches(pattern, characters));
-  }
-
-  /** Goes back to the last * only: key ids may be anyone's, and must not cost much. */
-  private static boolean matches(int[] pattern, int[] text) {
-    int p = 0;
-    int afterStar = -1;
-    int taken = 0; // by the last *, up to here
-    for (int t = 0; t < text.length; ) {
-      if (p < pattern.length && pattern[p] == ANY_CHARACTERS) {
-        afterStar = ++p;
-        taken = t;
-      } else if (p < pattern.length && (pattern[p] == ONE_CHARACTER || pattern[p] == text[t])) {
-        p++;
-        t++;
-      } else if (afterStar >= 0) {
-        p = afterStar;
-        t = ++taken;
-      } else {
-        return false;
-      }
-    }
-
-    while (p < pattern.length && pattern[p] == ANY_CHARACTERS) {
-      p++;
-    }
-
-    return p == pattern.length;
+    return !limited() || patterns.stream().anyMatch(pattern -> pattern.matcher(keyId).matches());
   }
 
   /**

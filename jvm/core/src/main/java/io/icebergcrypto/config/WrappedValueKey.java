@@ -3,6 +3,7 @@ package io.icebergcrypto.config;
 import com.google.gson.JsonObject;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Json;
+import io.icebergcrypto.kms.call.KeyCache;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.util.Base64;
@@ -73,10 +74,8 @@ public record WrappedValueKey(
   /** Makes one of what the KMS gave. */
   public static WrappedValueKey of(
       String name, int id, String masterKeyId, ByteBuffer wrapped, long ms, String checkValue) {
-    byte[] bytes = new byte[wrapped.remaining()];
-    wrapped.duplicate().get(bytes);
-    return new WrappedValueKey(
-        name, id, masterKeyId, Base64.getEncoder().encodeToString(bytes), ms, checkValue);
+    String bytes = Base64.getEncoder().encodeToString(KeyCache.copyOf(wrapped));
+    return new WrappedValueKey(name, id, masterKeyId, bytes, ms, checkValue);
   }
 
   /**

@@ -5,6 +5,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.AuthenticatedWrapping;
 import io.icebergcrypto.kms.call.CallContext;
+import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.UnwrappedKek;
@@ -112,7 +113,9 @@ public final class SigningKeys {
   SecretKeySpec keyOf(TableMetadata metadata, EncryptedKey kek) {
     // the blob belongs to the name: a rewrapped KEK is unwrapped again
     String name =
-        metadata.uuid() + kek.encryptedById() + encoded(kek.encryptedKeyMetadata().duplicate());
+        metadata.uuid()
+            + kek.encryptedById()
+            + Base64.getEncoder().encodeToString(KeyCache.copyOf(kek.encryptedKeyMetadata()));
     SecretKeySpec known = keys.get(name);
     if (known != null) {
       return known;
@@ -134,11 +137,5 @@ public final class SigningKeys {
     } catch (IcebergCryptoException e) {
       throw e.inTable(tableName);
     }
-  }
-
-  private static String encoded(ByteBuffer bytes) {
-    byte[] copy = new byte[bytes.remaining()];
-    bytes.get(copy);
-    return Base64.getEncoder().encodeToString(copy);
   }
 }

@@ -5,6 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.io.checked.StoredInput;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Set;
@@ -21,7 +22,7 @@ import org.apache.iceberg.io.SeekableInputStream;
  * @param readable what it may be
  */
 record GuardedInputFile(String tableName, StoredInput whole, Set<FileMagic> readable)
-    implements InputFile {
+    implements ForwardingInputFile {
   /** A file that has a key, taken out of the guard; without one, plaintext files are allowed. */
   static StoredInput stored(EncryptedInputFile file) {
     InputFile input = file.encryptedInputFile();
@@ -36,8 +37,8 @@ record GuardedInputFile(String tableName, StoredInput whole, Set<FileMagic> read
   }
 
   @Override
-  public long getLength() {
-    return whole.file().getLength();
+  public InputFile under() {
+    return whole.file();
   }
 
   /**
@@ -49,12 +50,12 @@ record GuardedInputFile(String tableName, StoredInput whole, Set<FileMagic> read
   @Override
   public SeekableInputStream newStream() {
     if (!whole.guarded()) {
-      return whole.file().newStream();
+      return under().newStream();
     } else if (readable.isEmpty()) {
       throw plaintext();
     }
 
-    SeekableInputStream in = whole.file().newStream();
+    SeekableInputStream in = under().newStream();
     try {
       byte[] head = in.readNBytes(FileMagic.HEAD_LENGTH);
       check(FileMagic.of(head));
@@ -68,9 +69,9 @@ record GuardedInputFile(String tableName, StoredInput whole, Set<FileMagic> read
     } catch (RuntimeException e) {
       close(in);
       // S3 answers a ranged read of an empty object with an error
-      if (whole.file().getLength() == 0) {
+      if (getLength() == 0) {
         check(FileMagic.EMPTY);
-        return whole.file().newStream();
+        return under().newStream();
       }
 
       throw e;
@@ -111,17 +112,7 @@ record GuardedInputFile(String tableName, StoredInput whole, Set<FileMagic> read
   }
 
   @Override
-  public String location() {
-    return whole.file().location();
-  }
-
-  @Override
-  public boolean exists() {
-    return whole.file().exists();
-  }
-
-  @Override
   public String toString() {
-    return whole.file().toString();
+    return under().toString();
   }
 }

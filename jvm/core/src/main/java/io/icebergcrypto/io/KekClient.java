@@ -127,17 +127,7 @@ final class KekClient implements UnwrapsAgain {
    * Unwraps with the master keys alone that a catalog allows. Metadata in force was checked when it
    * was loaded; older metadata was not, and nothing authenticates it.
    */
-  static final class Allowed implements UnwrapsAgain {
-    private static final long serialVersionUID = 1L;
-
-    private final AllowedKeyIds allowed;
-    private final KeyManagementClient kms;
-
-    Allowed(AllowedKeyIds allowed, KeyManagementClient kms) {
-      this.allowed = allowed;
-      this.kms = kms;
-    }
-
+  record Allowed(AllowedKeyIds allowed, KeyManagementClient kms) implements UnwrapsAgain {
     @Override
     public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
       return kms.wrapKey(key, wrappingKeyId);

@@ -81,9 +81,11 @@ final class KeptStream extends PositionOutputStream {
     }
   }
 
-  /** Bytes that are overwritten when they are no longer needed. */
-  private static final class Content extends ByteArrayOutputStream {
-    private void wipe() {
+  /**
+   * Bytes that are overwritten when they are no longer needed: a manifest has the keys of files.
+   */
+  static final class Content extends ByteArrayOutputStream {
+    void wipe() {
       Arrays.fill(buf, (byte) 0);
     }
   }

@@ -2,8 +2,8 @@ package io.icebergcrypto.io;
 
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.io.checked.StoredInput;
+import io.icebergcrypto.metadata.forwarding.ForwardingFileIO;
 import java.util.EnumSet;
-import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.io.FileIO;
@@ -15,59 +15,38 @@ import org.apache.iceberg.io.OutputFile;
  * storage, below Iceberg's EncryptingFileIO, which passes a file without a key on and would read
  * plaintext. Such a file can be named, measured and deleted here, but not read, unless that is
  * allowed. Files with a key come by, too: {@link TableEncryptionManager} takes them out again.
+ *
+ * @param under the table's storage
+ * @param plaintextFiles whether all plaintext files may be read and written
+ * @param plaintextStatistics whether statistics may be
+ * @param filesWithoutLength whether encrypted files may be read of which only the storage tells how
+ *     long they are
  */
-final class PlaintextGuard implements FileIO {
-  private static final long serialVersionUID = 1L;
-
+record PlaintextGuard(
+    String tableName,
+    FileIO under,
+    boolean plaintextFiles,
+    boolean plaintextStatistics,
+    boolean filesWithoutLength)
+    implements ForwardingFileIO {
   /** What a data file, a delete file or a manifest without a key may be: nothing. */
   private static final Set<FileMagic> NOTHING = EnumSet.noneOf(FileMagic.class);
-
-  private final String tableName;
-  private final FileIO storage;
-  private final boolean plaintextFiles;
-  private final boolean plaintextStatistics;
-  private final boolean filesWithoutLength;
-
-  /**
-   * Guards an encrypted table's storage.
-   *
-   * @param plaintextFiles whether all plaintext files may be read and written
-   * @param plaintextStatistics whether statistics may be
-   * @param filesWithoutLength whether encrypted files may be read of which only the storage tells
-   *     how long they are
-   */
-  PlaintextGuard(
-      String tableName,
-      FileIO storage,
-      boolean plaintextFiles,
-      boolean plaintextStatistics,
-      boolean filesWithoutLength) {
-    this.tableName = tableName;
-    this.storage = storage;
-    this.plaintextFiles = plaintextFiles;
-    this.plaintextStatistics = plaintextStatistics;
-    this.filesWithoutLength = filesWithoutLength;
-  }
-
-  boolean allowsPlaintextFiles() {
-    return plaintextFiles;
-  }
 
   /** Manifest lists, which Iceberg opens by path, and what is not part of the data. */
   @Override
   public InputFile newInputFile(String path) {
-    return guarded(path, storage.newInputFile(path), null, unencrypted());
+    return guarded(path, under.newInputFile(path), null, unencrypted());
   }
 
   /** Manifests, data and delete files: their length is known. */
   @Override
   public InputFile newInputFile(String path, long length) {
-    return guarded(path, storage.newInputFile(path, length), length, NOTHING);
+    return guarded(path, under.newInputFile(path, length), length, NOTHING);
   }
 
   /** A file that must not be plaintext, regardless of its first bytes. */
   InputFile newEncryptedInputFile(String path) {
-    return guarded(path, storage.newInputFile(path), null, NOTHING);
+    return guarded(path, under.newInputFile(path), null, NOTHING);
   }
 
   private InputFile guarded(String path, InputFile file, Long listed, Set<FileMagic> readable) {
@@ -78,7 +57,7 @@ final class PlaintextGuard implements FileIO {
     StoredInput stored =
         new StoredInput(
             file,
-            () -> storage.newInputFile(path).getLength(),
+            () -> under.newInputFile(path).getLength(),
             listed,
             !plaintextFiles,
             filesWithoutLength);
@@ -91,7 +70,7 @@ final class PlaintextGuard implements FileIO {
    */
   @Override
   public OutputFile newOutputFile(String path) {
-    OutputFile stored = storage.newOutputFile(path);
+    OutputFile stored = under.newOutputFile(path);
     return plaintextFiles ? stored : new GuardedOutputFile(tableName, stored, unencrypted());
   }
 
@@ -106,20 +85,5 @@ final class PlaintextGuard implements FileIO {
             : EnumSet.of(
                 FileMagic.AVRO, FileMagic.ORC, FileMagic.PAR1, FileMagic.PUFFIN, FileMagic.LATER);
     return EnumSet.complementOf(data);
-  }
-
-  @Override
-  public void deleteFile(String path) {
-    storage.deleteFile(path);
-  }
-
-  @Override
-  public Map<String, String> properties() {
-    return storage.properties();
-  }
-
-  @Override
-  public void close() {
-    storage.close();
   }
 }

@@ -2,11 +2,10 @@ package io.icebergcrypto.io;
 
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
-import java.io.ByteArrayOutputStream;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.util.Arrays;
 import java.util.regex.Pattern;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.InputFile;
@@ -69,7 +68,7 @@ final class StagedManifests {
   private static final class SealedStream extends PositionOutputStream {
     private final Encrypted file;
     private final boolean overwrites;
-    private final Content content = new Content();
+    private final KeptStream.Content content = new KeptStream.Content();
     private long storedLength = -1; // not yet
     private boolean closed = false;
 
@@ -120,13 +119,7 @@ final class StagedManifests {
     }
   }
 
-  private static final class Content extends ByteArrayOutputStream {
-    private void wipe() {
-      Arrays.fill(buf, (byte) 0); // a manifest has the keys of files
-    }
-  }
-
-  private static final class Decrypted implements InputFile {
+  private static final class Decrypted implements ForwardingInputFile {
     private final TableEncryptionManager manager;
     private final InputFile stored;
     private InputFile content = null;
@@ -137,6 +130,11 @@ final class StagedManifests {
     }
 
     @Override
+    public InputFile under() {
+      return stored;
+    }
+
+    @Override
     public long getLength() {
       return content().getLength();
     }
@@ -144,16 +142,6 @@ final class StagedManifests {
     @Override
     public SeekableInputStream newStream() {
       return content().newStream();
-    }
-
-    @Override
-    public String location() {
-      return stored.location();
-    }
-
-    @Override
-    public boolean exists() {
-      return stored.exists();
     }
 
     @Override

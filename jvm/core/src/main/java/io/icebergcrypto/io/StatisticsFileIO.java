@@ -1,7 +1,7 @@
 package io.icebergcrypto.io;
 
 import io.icebergcrypto.config.StatisticsPolicy;
-import java.util.Map;
+import io.icebergcrypto.metadata.forwarding.ForwardingFileIO;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
@@ -11,10 +11,9 @@ import org.apache.iceberg.io.OutputFile;
  * leaves all others to the {@link PlaintextGuard} below. On executors, where Iceberg opens no
  * statistics, they are refused.
  */
-public final class StatisticsFileIO implements FileIO {
+public final class StatisticsFileIO implements ForwardingFileIO {
   private static final long serialVersionUID = 1L;
 
-  private final String tableName;
   private final PlaintextGuard guard;
   private final StatisticsPolicy policy;
   // transient: the manager travels to executors with TableFileIO, and once is enough
@@ -22,7 +21,6 @@ public final class StatisticsFileIO implements FileIO {
 
   private StatisticsFileIO(
       PlaintextGuard guard, TableEncryptionManager manager, StatisticsPolicy policy) {
-    this.tableName = manager.tableName();
     this.guard = guard;
     this.policy = policy;
     this.statistics = new StatisticsFiles(manager);
@@ -52,6 +50,11 @@ public final class StatisticsFileIO implements FileIO {
   }
 
   @Override
+  public FileIO under() {
+    return guard;
+  }
+
+  @Override
   public InputFile newInputFile(String path) {
     if (!StatisticsFiles.isNamed(path)) {
       return guard.newInputFile(path);
@@ -62,9 +65,9 @@ public final class StatisticsFileIO implements FileIO {
             ? guard.newInputFile(path)
             : guard.newEncryptedInputFile(path);
     InputFile decrypted = statistics == null ? null : statistics.decrypted(path, stored);
-    boolean plaintext = policy == StatisticsPolicy.PLAINTEXT || guard.allowsPlaintextFiles();
+    boolean plaintext = policy == StatisticsPolicy.PLAINTEXT || guard.plaintextFiles();
     if (statistics == null && !plaintext) {
-      throw StatisticsFiles.onDriverOnly(tableName, path);
+      throw StatisticsFiles.onDriverOnly(guard.tableName(), path);
     }
 
     return decrypted == null ? stored : decrypted;
@@ -80,26 +83,11 @@ public final class StatisticsFileIO implements FileIO {
     if (policy == StatisticsPolicy.PLAINTEXT || !StatisticsFiles.isNamed(path)) {
       return guard.newOutputFile(path);
     } else if (policy == StatisticsPolicy.REFUSE) {
-      throw StatisticsFiles.refused(tableName, path);
+      throw StatisticsFiles.refused(guard.tableName(), path);
     } else if (statistics == null) {
-      throw StatisticsFiles.onDriverOnly(tableName, path);
+      throw StatisticsFiles.onDriverOnly(guard.tableName(), path);
     }
 
     return statistics.encrypted(guard.newOutputFile(path));
-  }
-
-  @Override
-  public void deleteFile(String path) {
-    guard.deleteFile(path);
-  }
-
-  @Override
-  public Map<String, String> properties() {
-    return guard.properties();
-  }
-
-  @Override
-  public void close() {
-    guard.close();
   }
 }

@@ -5,6 +5,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.checked.ExpectedFile;
 import io.icebergcrypto.metadata.KeyedFile;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.regex.Pattern;
@@ -155,8 +156,8 @@ record StatisticsFiles(TableEncryptionManager manager) {
    * Not a {@link org.apache.iceberg.encryption.NativeEncryptionInputFile}: Parquet would look for
    * its own encryption, which the file does not have.
    */
-  private record Decrypted(TableEncryptionManager manager, InputFile stored, String keyId)
-      implements InputFile {
+  private record Decrypted(TableEncryptionManager manager, InputFile under, String keyId)
+      implements ForwardingInputFile {
     @Override
     public long getLength() {
       return decrypted().getLength();
@@ -165,16 +166,6 @@ record StatisticsFiles(TableEncryptionManager manager) {
     @Override
     public SeekableInputStream newStream() {
       return decrypted().newStream();
-    }
-
-    @Override
-    public String location() {
-      return stored.location();
-    }
-
-    @Override
-    public boolean exists() {
-      return stored.exists();
     }
 
     private InputFile decrypted() {
@@ -190,7 +181,7 @@ record StatisticsFiles(TableEncryptionManager manager) {
             : file.unreadableKeyMetadata(null, e);
       }
 
-      return manager.decrypt(EncryptedFiles.encryptedInput(stored, keyMetadata));
+      return manager.decrypt(EncryptedFiles.encryptedInput(under, keyMetadata));
     }
   }
 }

@@ -11,8 +11,8 @@ import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.metadata.Listing;
+import io.icebergcrypto.metadata.forwarding.ForwardingFileIO;
 import java.nio.ByteBuffer;
-import java.util.Map;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.ManifestFile;
@@ -38,13 +38,18 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
  * know {@code writeReplace}. Without Kryo on the class path the JVM ignores it.
  */
 @DefaultSerializer(TableFileIO.AsJava.class)
-public class TableFileIO implements FileIO {
+public class TableFileIO implements ForwardingFileIO {
   private static final long serialVersionUID = 1L;
 
   private final EncryptingFileIO io;
 
   private TableFileIO(EncryptingFileIO io) {
     this.io = io;
+  }
+
+  @Override
+  public FileIO under() {
+    return io;
   }
 
   /**
@@ -197,21 +202,6 @@ public class TableFileIO implements FileIO {
     return StagedManifests.isNamed(path)
         ? StagedManifests.encrypted(manager().newest(), file)
         : file;
-  }
-
-  @Override
-  public void deleteFile(String path) {
-    io.deleteFile(path);
-  }
-
-  @Override
-  public Map<String, String> properties() {
-    return io.properties();
-  }
-
-  @Override
-  public void close() {
-    io.close();
   }
 
   /**

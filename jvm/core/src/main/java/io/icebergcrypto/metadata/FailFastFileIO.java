@@ -1,5 +1,7 @@
 package io.icebergcrypto.metadata;
 
+import io.icebergcrypto.metadata.forwarding.ForwardingFileIO;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.ref.SoftReference;
@@ -32,7 +34,8 @@ import org.apache.iceberg.view.ViewMetadataParser;
  * <p>Each file is read at once, and its bytes are kept until the metadata is checked that Iceberg
  * made of them ({@link #bytesOf}), so that it is neither read again nor written as JSON for that.
  */
-public final class FailFastFileIO implements SupportsBulkOperations, Configurable<Object> {
+public final class FailFastFileIO
+    implements ForwardingFileIO, SupportsBulkOperations, Configurable<Object> {
   private static final long serialVersionUID = 1L;
 
   /** Property of the catalog behind, not for users: the class of the storage below. */
@@ -130,6 +133,11 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
   }
 
   @Override
+  public FileIO under() {
+    return storage;
+  }
+
+  @Override
   public void setConf(Object hadoopConf) {
     this.conf = hadoopConf;
   }
@@ -156,18 +164,8 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
   }
 
   @Override
-  public void deleteFile(String path) {
-    storage.deleteFile(path);
-  }
-
-  @Override
   public void deleteFiles(Iterable<String> paths) {
     CatalogUtil.deleteFiles(storage, paths, "");
-  }
-
-  @Override
-  public Map<String, String> properties() {
-    return storage.properties();
   }
 
   @Override
@@ -178,12 +176,7 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
   }
 
   /** A metadata file that is parsed when it is opened for the second time. */
-  private record MetadataInputFile(InputFile file) implements InputFile {
-    @Override
-    public long getLength() {
-      return file.getLength();
-    }
-
+  private record MetadataInputFile(InputFile under) implements ForwardingInputFile {
     @Override
     public SeekableInputStream newStream() {
       Opened last = OPENED.get();
@@ -196,7 +189,7 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
     }
 
     private byte[] read() {
-      try (InputStream in = file.newStream()) {
+      try (InputStream in = under.newStream()) {
         return in.readAllBytes();
       } catch (IOException e) {
         throw new RuntimeIOException(e, "Failed to read file: %s", location());
@@ -222,16 +215,6 @@ public final class FailFastFileIO implements SupportsBulkOperations, Configurabl
       } catch (RuntimeException e) {
         return e;
       }
-    }
-
-    @Override
-    public String location() {
-      return file.location();
-    }
-
-    @Override
-    public boolean exists() {
-      return file.exists();
     }
   }
 }

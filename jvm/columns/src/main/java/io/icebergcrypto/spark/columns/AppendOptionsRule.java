@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 import scala.collection.immutable.Map;
-import scala.runtime.BoxedUnit;
 
 /**
  * Refuses keys among the options of a write that appends to a table: Spark drops these options, and
@@ -54,20 +53,17 @@ final class AppendOptionsRule extends Rule<LogicalPlan> {
     }
 
     Map<String, String> own = table.storage().properties();
-    options
-        .iterator()
-        .foreach(
-            option -> {
-              if (concernsKeys.test(option._1()) && !own.get(option._1()).contains(option._2())) {
+    FromScala.map(options)
+        .forEach(
+            (name, value) -> {
+              if (concernsKeys.test(name) && !own.get(name).contains(value)) {
                 throw new InvalidConfigurationException(
                     String.format(
                         "Spark drops option %s of a write that appends to table %s",
-                        option._1(), table.identifier().unquotedString()),
+                        name, table.identifier().unquotedString()),
                     "Leave it out, to write with the keys of the table's OPTIONS or else of the"
                         + " session, or set it for the session. Nothing was written.");
               }
-
-              return BoxedUnit.UNIT;
             });
   }
 }

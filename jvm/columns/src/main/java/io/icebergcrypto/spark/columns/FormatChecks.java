@@ -129,13 +129,13 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
         && FILES_OF_STREAM.equals(stream.sink().getClass().getSimpleName())) {
       checkStream(stream);
     } else if (HIVE_WRITES.contains(plan.nodeName())) {
-      for (int i = 0; i < plan.productArity(); i++) {
-        if (plan.productElement(i) instanceof CatalogTable table) {
+      for (Object part : FromScala.parts(plan)) {
+        if (part instanceof CatalogTable table) {
           StoredOptions.check(table);
           Configuration hadoop = hadoop(table.storage().properties());
-          set(hadoop, table.properties());
+          FromScala.map(table.properties()).forEach(hadoop::set);
           checkHive("table " + table.identifier().unquotedString(), table.storage(), hadoop);
-        } else if (plan.productElement(i) instanceof CatalogStorageFormat storage) {
+        } else if (part instanceof CatalogStorageFormat storage) {
           checkHive("a directory", storage, hadoop(storage.properties()));
         }
       }
@@ -221,16 +221,6 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     }
   }
 
-  private static void set(Configuration hadoop, Map<String, String> properties) {
-    properties
-        .iterator()
-        .foreach(
-            property -> {
-              hadoop.set(property._1(), property._2());
-              return BoxedUnit.UNIT;
-            });
-  }
-
   /** Checks what is written in another way, such as by another program's commands. */
   protected void checkOther(LogicalPlan plan) {}
 
@@ -276,18 +266,13 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
 
   /** Spark hands options on as they are written, and formats look for names in small letters. */
   private void checkCase(String target, Map<String, String> options) {
-    options
-        .keysIterator()
-        .foreach(
-            name -> {
-              if (concernsKeys(name) && !name.equals(name.toLowerCase(Locale.ROOT))) {
-                throw new InvalidConfigurationException(
-                    String.format("Option %s of %s would do nothing: case matters", name, target),
-                    String.format("Write %s. Nothing was written.", name.toLowerCase(Locale.ROOT)));
-              }
-
-              return BoxedUnit.UNIT;
-            });
+    for (String name : FromScala.map(options).keySet()) {
+      if (concernsKeys(name) && !name.equals(name.toLowerCase(Locale.ROOT))) {
+        throw new InvalidConfigurationException(
+            String.format("Option %s of %s would do nothing: case matters", name, target),
+            String.format("Write %s. Nothing was written.", name.toLowerCase(Locale.ROOT)));
+      }
+    }
   }
 
   /** Spark gives a stream's files neither its options nor those of its table. */
@@ -312,14 +297,13 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   }
 
   private void addDropped(Map<String, String> options, Configuration session, Set<String> dropped) {
-    options
-        .iterator()
-        .foreach(
-            option -> {
-              String name = option._1().toLowerCase(Locale.ROOT);
-              return concernsKeys(name)
-                  && !option._2().equals(session.get(name, ""))
-                  && dropped.add(option._1());
+    FromScala.map(options)
+        .forEach(
+            (option, value) -> {
+              String name = option.toLowerCase(Locale.ROOT);
+              if (concernsKeys(name) && !value.equals(session.get(name, ""))) {
+                dropped.add(option);
+              }
             });
   }
 
@@ -348,7 +332,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     StoredOptions.check(table);
     Configuration hadoop = hadoop(table.storage().properties());
     if (isOfHive(table)) {
-      set(hadoop, table.properties()); // which Spark gives to its own writer
+      FromScala.map(table.properties()).forEach(hadoop::set); // which Spark gives to its own writer
     }
 
     List<String> named = new ArrayList<>();
@@ -381,24 +365,19 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
 
   /** Spark gives a table's options to the format, and nothing of its TBLPROPERTIES. */
   private void checkProperties(CatalogTable table, Map<String, String> options) {
-    table
-        .properties()
-        .iterator()
-        .foreach(
-            property -> {
-              if (concernsKeys(property._1())
-                  && !options.get(property._1()).contains(property._2())) {
+    FromScala.map(table.properties())
+        .forEach(
+            (name, value) -> {
+              if (concernsKeys(name) && !options.get(name).contains(value)) {
                 throw new InvalidConfigurationException(
                     String.format(
                         "TBLPROPERTIES of table %s has %s, which would do nothing there",
-                        table.identifier().unquotedString(), property._1()),
+                        table.identifier().unquotedString(), name),
                     String.format(
                         "Write OPTIONS (...) in CREATE TABLE ... USING %s: only these reach the"
                             + " files.",
                         format));
               }
-
-              return BoxedUnit.UNIT;
             });
   }
 

@@ -4,6 +4,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
+import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
@@ -53,9 +54,8 @@ final class StoredOptions {
       view.child().foreach(part -> checkView(view.desc(), part));
     }
 
-    for (int i = 0; i < plan.productArity(); i++) { // a stream's source
-      if (plan.productElement(i) instanceof DataSource source
-          && source.catalogTable().isDefined()) {
+    for (Object part : FromScala.parts(plan)) { // a stream's source
+      if (part instanceof DataSource source && source.catalogTable().isDefined()) {
         check(source.catalogTable().get());
       }
     }
@@ -87,8 +87,15 @@ final class StoredOptions {
       return;
     }
 
-    TreeSet<String> found = new TreeSet<>();
-    addUnlike(options, SparkSession.active().sessionState().newHadoopConf(), found);
+    Configuration session = SparkSession.active().sessionState().newHadoopConf();
+    Set<String> found = new TreeSet<>();
+    FromScala.map(options)
+        .forEach(
+            (name, value) -> {
+              if (isOfKms(name) && !value.equals(session.get(name))) {
+                found.add(name);
+              }
+            });
     if (!found.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(
@@ -97,19 +104,5 @@ final class StoredOptions {
           "A KMS gets the credentials of whoever uses the table, so only the session says which it"
               + " is. Find out who created the table; create it without these options.");
     }
-  }
-
-  private static void addUnlike(
-      Map<String, String> options, Configuration session, TreeSet<String> found) {
-    options
-        .iterator()
-        .foreach(
-            option -> {
-              if (isOfKms(option._1()) && !option._2().equals(session.get(option._1()))) {
-                found.add(option._1());
-              }
-
-              return BoxedUnit.UNIT;
-            });
   }
 }

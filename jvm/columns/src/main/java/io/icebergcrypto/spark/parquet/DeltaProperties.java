@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.parquet;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.parquet.tables.DeltaStatistics;
+import io.icebergcrypto.spark.columns.FromScala;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -45,7 +46,7 @@ final class DeltaProperties {
   static void checkWrite(LogicalPlan plan) {
     if (plan instanceof SaveIntoDataSourceCommand save && OtherWrites.isDeltas(save.dataSource())) {
       if (save.dataSource() instanceof TableProvider delta && save.options().contains("path")) {
-        Map<String, String> options = HudiStatement.map(save.options());
+        Map<String, String> options = FromScala.map(save.options());
         check("the table", delta.getTable(null, new Transform[0], options).properties());
       }
     } else if (plan instanceof V2WriteCommand write) {
@@ -56,7 +57,7 @@ final class DeltaProperties {
     } else if (plan instanceof SetTableProperties set) {
       if (set.table() instanceof ResolvedTable table
           && OtherWrites.isDeltas((Object) table.table())) {
-        check("the table", HudiStatement.map(set.properties()));
+        check("the table", FromScala.map(set.properties()));
       }
     } else if (plan instanceof CreateTable create) {
       check(create.tableSpec());
@@ -79,27 +80,22 @@ final class DeltaProperties {
    */
   static void checkRead(HadoopFsRelation files) {
     if (OtherWrites.isDeltas((Object) files.fileFormat())) {
-      check("the table", HudiStatement.map(files.options()));
+      check("the table", FromScala.map(files.options()));
     }
   }
 
   /** Whatever tables a command of Delta's has, in Delta's own classes. */
   private static void checkCommand(LogicalPlan command) {
-    for (var parts = command.productIterator(); parts.hasNext(); ) {
-      Object part = parts.next();
+    for (Object part : FromScala.parts(command)) {
       if (part instanceof Table table) {
         check(table.name(), table.properties());
       } else if (part instanceof LogicalPlan other) {
-        other.foreach(
-            node -> {
-              check(node);
-              return BoxedUnit.UNIT;
-            });
+        other.foreach(DeltaProperties::check);
       }
     }
   }
 
-  private static void check(Object plan) {
+  private static BoxedUnit check(Object plan) {
     if (plan instanceof DataSourceV2Relation relation
         && OtherWrites.isDeltas((Object) relation.table())) {
       check(relation.table().name(), relation.table().properties());
@@ -112,17 +108,19 @@ final class DeltaProperties {
         && files.fileFormat() instanceof Product format) {
       check("the table", properties(format));
     }
+
+    return BoxedUnit.UNIT;
   }
 
   private static void check(TableSpecBase created) {
     if (created.provider().isDefined() && "delta".equalsIgnoreCase(created.provider().get())) {
-      check("the table", HudiStatement.map(created.properties()));
+      check("the table", FromScala.map(created.properties()));
     }
   }
 
   private static void checkStream(Product sink) {
-    for (var parts = sink.productIterator(); parts.hasNext(); ) {
-      if (parts.next() instanceof Path folder) {
+    for (Object part : FromScala.parts(sink)) {
+      if (part instanceof Path folder) {
         LogicalPlan table;
         try {
           table =
@@ -140,11 +138,7 @@ final class DeltaProperties {
           return; // the table does not exist yet, or the stream finds out what is wrong
         }
 
-        table.foreach(
-            node -> {
-              check(node);
-              return BoxedUnit.UNIT;
-            });
+        table.foreach(DeltaProperties::check);
       }
     }
   }
@@ -152,10 +146,10 @@ final class DeltaProperties {
   /** The properties of a table, which its file format has within Delta's own metadata. */
   private static Map<String, String> properties(Product format) {
     Map<String, String> found = new HashMap<>();
-    for (var parts = format.productIterator(); parts.hasNext(); ) {
-      if (parts.next() instanceof Product metadata && "Metadata".equals(metadata.productPrefix())) {
-        for (var fields = metadata.productIterator(); fields.hasNext(); ) {
-          if (fields.next() instanceof scala.collection.Map<?, ?> map) {
+    for (Object part : FromScala.parts(format)) {
+      if (part instanceof Product metadata && "Metadata".equals(metadata.productPrefix())) {
+        for (Object field : FromScala.parts(metadata)) {
+          if (field instanceof scala.collection.Map<?, ?> map) {
             map.foreach(one -> found.put(String.valueOf(one._1()), String.valueOf(one._2())));
           }
         }

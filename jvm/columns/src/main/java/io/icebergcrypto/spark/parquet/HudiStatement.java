@@ -1,7 +1,7 @@
 package io.icebergcrypto.spark.parquet;
 
 import io.icebergcrypto.parquet.tables.TableFormat;
-import java.util.HashMap;
+import io.icebergcrypto.spark.columns.FromScala;
 import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Pattern;
@@ -47,10 +47,11 @@ record HudiStatement(
       // UPDATE and others write in this way, with options of Hudi's own; they were checked before
       boolean isUsers = !TableFormat.calling().equals(Optional.of(TableFormat.HUDI));
       return isHudis(save.dataSource()) && isUsers
-          ? new HudiStatement("a write", null, map(save.options()), save.query().schema(), false)
+          ? new HudiStatement(
+              "a write", null, FromScala.map(save.options()), save.query().schema(), false)
           : null;
     } else if (plan.nodeName().startsWith("WriteToStream")) {
-      return hasOneOfHudis(plan)
+      return FromScala.parts(plan).stream().anyMatch(HudiStatement::isHudis)
           ? new HudiStatement("a stream", null, Map.of(), new StructType(), false)
           : null;
     } else if (plan instanceof Command && isHudis(plan)) {
@@ -68,30 +69,11 @@ record HudiStatement(
     return TableFormat.HUDI.owns(one.getClass().getName());
   }
 
-  private static boolean hasOneOfHudis(LogicalPlan plan) {
-    for (var parts = plan.productIterator(); parts.hasNext(); ) {
-      Object part = parts.next();
-      if (part != null && isHudis(part)) {
-        return true;
-      }
-    }
-
-    return false;
-  }
-
   private static boolean isSafe(LogicalPlan plan) {
-    if (SAFE.matcher(plan.getClass().getSimpleName()).matches()) {
-      return true;
-    }
-
-    for (var parts = plan.productIterator(); parts.hasNext(); ) {
-      Object part = parts.next();
-      if (part != null && SAFE_PROCEDURES.matcher(part.getClass().getSimpleName()).matches()) {
-        return true;
-      }
-    }
-
-    return false;
+    return SAFE.matcher(plan.getClass().getSimpleName()).matches()
+        || FromScala.parts(plan).stream()
+            .map(part -> part.getClass().getSimpleName())
+            .anyMatch(part -> SAFE_PROCEDURES.matcher(part).matches());
   }
 
   private static HudiStatement inSql(LogicalPlan plan, CatalogTable table) {
@@ -99,15 +81,14 @@ record HudiStatement(
       return new HudiStatement(plan.nodeName(), null, Map.of(), new StructType(), true);
     }
 
-    Map<String, String> options = map(table.storage().properties());
-    options.putAll(map(table.properties()));
+    Map<String, String> options = FromScala.map(table.storage().properties());
+    options.putAll(FromScala.map(table.properties()));
     return new HudiStatement(plan.nodeName(), table, options, schema(table, plan), true);
   }
 
   /** The table that a command of Hudi's writes: the first that it names. */
   private static CatalogTable target(LogicalPlan command) {
-    for (var parts = command.productIterator(); parts.hasNext(); ) {
-      Object part = parts.next();
+    for (Object part : FromScala.parts(command)) {
       CatalogTable found = part instanceof CatalogTable table ? table : null;
       if (part instanceof MergeIntoTable merge) {
         found = table(merge.targetTable());
@@ -129,8 +110,8 @@ record HudiStatement(
 
   /** That of the table or, of CREATE TABLE AS SELECT, that of the query. */
   private static StructType schema(CatalogTable table, LogicalPlan command) {
-    for (var parts = command.productIterator(); table.schema().isEmpty() && parts.hasNext(); ) {
-      if (parts.next() instanceof LogicalPlan query) {
+    for (Object part : FromScala.parts(command)) {
+      if (table.schema().isEmpty() && part instanceof LogicalPlan query) {
         return query.schema();
       }
     }
@@ -147,12 +128,5 @@ record HudiStatement(
     }
 
     return null;
-  }
-
-  /** Scala 2.12 and 2.13 alike. */
-  static Map<String, String> map(scala.collection.Map<String, String> scala) {
-    Map<String, String> map = new HashMap<>();
-    scala.iterator().foreach(entry -> entry._2() == null ? null : map.put(entry._1(), entry._2()));
-    return map;
   }
 }

@@ -7,6 +7,7 @@ import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.parquet.tables.HudiDefaults;
 import io.icebergcrypto.parquet.tables.HudiSettings;
 import io.icebergcrypto.parquet.tables.HudiTable;
+import io.icebergcrypto.spark.columns.FromScala;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -142,7 +143,7 @@ record HudiWrites(
   /** As versions of Hudi read them: by their own names, or below {@code spark.}. */
   private static Map<String, String> ofSession(SparkSession spark) {
     Map<String, String> found = new HashMap<>();
-    HudiStatement.map(spark.conf().getAll())
+    FromScala.map(spark.conf().getAll())
         .forEach(
             (name, value) -> {
               String own = name.startsWith("spark." + OWN) ? name.substring(6) : name;

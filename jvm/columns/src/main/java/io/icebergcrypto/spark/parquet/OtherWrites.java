@@ -5,6 +5,7 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import io.icebergcrypto.parquet.tables.DeltaStatistics;
 import io.icebergcrypto.parquet.tables.TableFormat;
+import io.icebergcrypto.spark.columns.FromScala;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
@@ -58,7 +59,7 @@ record OtherWrites(String target, Map<String, String> options) {
       String name = save.dataSource().getClass().getName();
       return TableFormat.HUDI.owns(name)
           ? null
-          : new OtherWrites(name, HudiStatement.map(save.options()));
+          : new OtherWrites(name, FromScala.map(save.options()));
     } else if (plan instanceof AppendData write) {
       return of(write.table(), write.writeOptions());
     } else if (plan instanceof OverwriteByExpression write) {
@@ -66,9 +67,9 @@ record OtherWrites(String target, Map<String, String> options) {
     } else if (plan instanceof OverwritePartitionsDynamic write) {
       return of(write.table(), write.writeOptions());
     } else if (plan instanceof CreateTableAsSelect write) {
-      return new OtherWrites("the table", HudiStatement.map(write.writeOptions()));
+      return new OtherWrites("the table", FromScala.map(write.writeOptions()));
     } else if (plan instanceof ReplaceTableAsSelect write) {
-      return new OtherWrites("the table", HudiStatement.map(write.writeOptions()));
+      return new OtherWrites("the table", FromScala.map(write.writeOptions()));
     }
 
     return null;
@@ -78,7 +79,7 @@ record OtherWrites(String target, Map<String, String> options) {
       NamedRelation table, scala.collection.immutable.Map<String, String> options) {
     boolean takesThem =
         table instanceof DataSourceV2Relation relation && relation.table() instanceof ParquetTable;
-    return takesThem ? null : new OtherWrites(table.name(), HudiStatement.map(options));
+    return takesThem ? null : new OtherWrites(table.name(), FromScala.map(options));
   }
 
   private void checkOptions(SparkSession spark) {

@@ -1,15 +1,13 @@
 package io.icebergcrypto.catalog.behind;
 
+import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import java.util.Objects;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.hadoop.HadoopCatalog;
-import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.LocationProvider;
 
 /**
  * A Hadoop catalog whose tables' operations are reopened after a load has failed. Iceberg's own
@@ -22,7 +20,7 @@ public class ReopeningHadoopCatalog extends HadoopCatalog {
     return new Reopening(() -> super.newTableOps(table));
   }
 
-  private static final class Reopening implements TableOperations {
+  private static final class Reopening implements ForwardingOperations {
     private final Supplier<TableOperations> open;
     private volatile TableOperations opened;
     private String uuid;
@@ -30,6 +28,11 @@ public class ReopeningHadoopCatalog extends HadoopCatalog {
     private Reopening(Supplier<TableOperations> open) {
       this.open = open;
       this.opened = open.get();
+    }
+
+    @Override
+    public TableOperations below() {
+      return opened;
     }
 
     @Override
@@ -72,38 +75,8 @@ public class ReopeningHadoopCatalog extends HadoopCatalog {
     }
 
     @Override
-    public FileIO io() {
-      return opened.io();
-    }
-
-    @Override
-    public EncryptionManager encryption() {
-      return opened.encryption();
-    }
-
-    @Override
-    public String metadataFileLocation(String fileName) {
-      return opened.metadataFileLocation(fileName);
-    }
-
-    @Override
-    public LocationProvider locationProvider() {
-      return opened.locationProvider();
-    }
-
-    @Override
     public TableOperations temp(TableMetadata uncommitted) {
       return opened.temp(uncommitted);
-    }
-
-    @Override
-    public long newSnapshotId() {
-      return opened.newSnapshotId();
-    }
-
-    @Override
-    public boolean requireStrictCleanup() {
-      return opened.requireStrictCleanup();
     }
   }
 }

@@ -3,6 +3,7 @@ package io.icebergcrypto.io.checked;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Ags1Layout;
 import io.icebergcrypto.io.stream.FileMetrics;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -20,7 +21,8 @@ import org.apache.iceberg.io.SeekableInputStream;
  * stream (Avro, Puffin, manifests, manifest lists), or as stored, by Parquet, which decrypts with
  * the keys of {@link #keyMetadata()}. Which one only shows when it is opened.
  */
-public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
+public final class AuthenticatedInputFile
+    implements ForwardingInputFile, NativeEncryptionInputFile {
   private final String table;
   private final StoredInput stored;
   private final EncryptedInputFile encrypted;
@@ -42,6 +44,11 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
     this.encrypted = EncryptedFiles.encryptedInput(stored.file(), keyMetadata);
     this.decryption = decryption;
     this.openFile = openFile;
+  }
+
+  @Override
+  public InputFile under() {
+    return stored.file();
   }
 
   /** The file as stored. Parquet asks for it, and opens it right away. */
@@ -119,16 +126,6 @@ public final class AuthenticatedInputFile implements NativeEncryptionInputFile {
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read " + location(), e);
     }
-  }
-
-  @Override
-  public String location() {
-    return stored.file().location();
-  }
-
-  @Override
-  public boolean exists() {
-    return stored.file().exists();
   }
 
   @Override

@@ -1,5 +1,6 @@
 package io.icebergcrypto.io.checked;
 
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import org.apache.iceberg.hadoop.HadoopInputFile;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.RangeReadable;
@@ -18,7 +19,7 @@ import org.apache.iceberg.io.SeekableInputStream;
  * @param parquet whether the reader is Parquet, whose first reads tell how it is encrypted
  */
 record LengthCheckedInputFile(StoredInput stored, ExpectedFile file, boolean parquet)
-    implements InputFile {
+    implements ForwardingInputFile {
   /**
    * The file as Parquet reads it best. It reads Hadoop's files without Iceberg's streams, and asks
    * for their status anyway, which the file keeps: checking the length now costs nothing. How it is
@@ -44,27 +45,22 @@ record LengthCheckedInputFile(StoredInput stored, ExpectedFile file, boolean par
   }
 
   @Override
+  public InputFile under() {
+    return stored.file();
+  }
+
+  @Override
   public long getLength() {
     return file.length();
   }
 
   @Override
   public SeekableInputStream newStream() {
-    SeekableInputStream stream = stored.file().newStream();
+    SeekableInputStream stream = under().newStream();
     ParquetFooterCheck footer =
         parquet ? new ParquetFooterCheck(file.table(), location(), file.length()) : null;
     return stream instanceof RangeReadable ranges
         ? new LengthCheckedStream.WithRanges(stream, ranges, file, stored.length(), footer)
         : new LengthCheckedStream(stream, file, stored.length(), footer);
-  }
-
-  @Override
-  public String location() {
-    return stored.file().location();
-  }
-
-  @Override
-  public boolean exists() {
-    return stored.file().exists();
   }
 }

@@ -93,9 +93,7 @@ final class AzureKeys implements MasterKeys {
           "Name that version, or the key without a version, as the table's key id.");
     }
 
-    byte[] wrapped = new byte[body.remaining()];
-    body.get(wrapped);
-    return vault.unwrap(wrapped, by.at(version)).bytes();
+    return vault.unwrap(KeyCache.copyOf(body), by.at(version)).bytes();
   }
 
   private BadWrappedKeyException damaged(AzureKeyId by, String why) {

@@ -310,13 +310,11 @@ public final class CopyLog {
       TableEncryptionManager manager, FileIO io, String path, String text) {
     NativeEncryptionOutputFile file = manager.encrypt(io.newOutputFile(path));
     PositionOutputStream stream = file.encryptingOutputFile().create();
-    try (stream) {
-      stream.write(text.getBytes(StandardCharsets.UTF_8));
-    } catch (IOException e) {
-      throw new UncheckedIOException("Cannot write " + path, e);
-    }
-
     try {
+      try (stream) {
+        stream.write(text.getBytes(StandardCharsets.UTF_8));
+      }
+
       return KeyRegisteringManager.register(
           manager, file.keyMetadata().copyWithLength(stream.storedLength()));
     } catch (IOException e) {
@@ -340,8 +338,9 @@ public final class CopyLog {
       List<UnitCopy> copies = new ArrayList<>();
       json.getAsJsonArray("copies").forEach(copy -> copies.add(copy(copy.getAsJsonArray())));
       List<ManifestFile> manifests = new ArrayList<>();
-      for (String manifest : strings(json.getAsJsonArray("manifests"))) {
-        ManifestFile decoded = ManifestFiles.decode(Base64.getDecoder().decode(manifest));
+      for (JsonElement manifest : json.getAsJsonArray("manifests")) {
+        ManifestFile decoded =
+            ManifestFiles.decode(Base64.getDecoder().decode(manifest.getAsString()));
         manifests.add(withSnapshotId(decoded, null));
       }
 
@@ -355,14 +354,5 @@ public final class CopyLog {
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read " + header.body(), e);
     }
-  }
-
-  private static List<String> strings(JsonArray array) {
-    List<String> all = new ArrayList<>();
-    for (JsonElement element : array) {
-      all.add(element.getAsString());
-    }
-
-    return all;
   }
 }

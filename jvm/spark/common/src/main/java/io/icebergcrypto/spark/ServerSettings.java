@@ -23,7 +23,6 @@ import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.deploy.SparkHadoopUtil;
 import org.apache.spark.sql.SparkSession;
-import scala.runtime.BoxedUnit;
 
 /**
  * Where the settings of catalogs and KMSs may come from. A driver's credentials are those of who
@@ -300,11 +299,7 @@ public final class ServerSettings implements SettingsGuard {
           .conf()
           .getAllConfs()
           .iterator()
-          .foreach(
-              setting -> {
-                settings.put(setting._1(), setting._2());
-                return BoxedUnit.UNIT;
-              });
+          .foreach(setting -> settings.put(setting._1(), setting._2()));
     }
 
     return settings;

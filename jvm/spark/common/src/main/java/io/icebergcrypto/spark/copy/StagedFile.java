@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.copy;
 
+import io.icebergcrypto.kms.call.KeyCache;
 import java.io.Serializable;
 import java.nio.ByteBuffer;
 import java.util.Map;
@@ -33,9 +34,7 @@ record StagedFile(String source, String staged, String target, long length, Encr
           .add("encrypted_by_id", DataTypes.StringType, false);
 
   Row toRow() {
-    ByteBuffer encrypted = key.encryptedKeyMetadata().duplicate();
-    byte[] bytes = new byte[encrypted.remaining()];
-    encrypted.get(bytes);
+    byte[] bytes = KeyCache.copyOf(key.encryptedKeyMetadata());
     return RowFactory.create(
         source, staged, target, length, key.keyId(), bytes, key.encryptedById());
   }

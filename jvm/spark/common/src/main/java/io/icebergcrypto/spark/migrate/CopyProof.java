@@ -260,42 +260,25 @@ record CopyProof(SparkSession spark, String name) {
 
   // ---- files
 
-  private VerifyResult verified(BaseTable table, Depth depth, Progress progress) {
-    VerifyOptions options = VerifyOptions.of(depth, true, false);
-    return TableVerifier.verifyUncommitted(spark, name, table, options, progress);
-  }
-
   /** Requires that all files of a table to be are encrypted, and as they were written. */
   void requireOk(BaseTable table, Depth depth, Progress progress) {
-    try (VerifyResult result = verified(table, depth, progress)) {
-      requireChecked(result);
+    VerifyOptions options = VerifyOptions.of(depth, true, false);
+    try (VerifyResult result =
+        TableVerifier.verifyUncommitted(spark, name, table, options, progress)) {
       if (!result.ok()) {
-        throw failed(
-            result,
-            "The table is as it was. Find out what changed or lost the new files, then call"
-                + " encrypt_table again, which copies these again.");
+        Problem first = result.problems().get(0);
+        throw new IcebergCryptoException(
+                String.format(
+                    "its encrypted copy does not verify: %s; the first is %s: %s",
+                    result.summary(), first.path(), first.problem()),
+                result.problems().stream().anyMatch(Problem::unchecked) // says nothing of the copy
+                    ? "The table is as it was. Fix what failed (KMS, storage, permission), then"
+                        + " call encrypt_table again."
+                    : "The table is as it was. Find out what changed or lost the new files, then"
+                        + " call encrypt_table again, which copies these again.")
+            .inTable(name);
       }
     }
-  }
-
-  /** What could not be checked says nothing about the copy. */
-  private void requireChecked(VerifyResult result) {
-    if (result.problems().stream().anyMatch(Problem::unchecked)) {
-      throw failed(
-          result,
-          "The table is as it was. Fix what failed (KMS, storage, permission), then call"
-              + " encrypt_table again.");
-    }
-  }
-
-  private IcebergCryptoException failed(VerifyResult result, String hint) {
-    Problem first = result.problems().get(0);
-    return new IcebergCryptoException(
-            String.format(
-                "its encrypted copy does not verify: %s; the first is %s: %s",
-                result.summary(), first.path(), first.problem()),
-            hint)
-        .inTable(name);
   }
 
   // ---- rows

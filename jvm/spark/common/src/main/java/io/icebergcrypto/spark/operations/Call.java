@@ -12,29 +12,21 @@ import java.util.Map;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.SparkSession;
 
-/** A call of an operation: what it is done to, and the arguments by their names. */
-public final class Call {
+/**
+ * A call of an operation.
+ *
+ * @param target what it is done to
+ * @param given the arguments by their names
+ * @param progress the listener to its progress
+ */
+record Call(
+    SparkSession spark,
+    Operation operation,
+    Target target,
+    Map<String, Object> given,
+    Progress progress) {
   private static final int THREADS = 8;
   private static final int MOST_THREADS = 64;
-
-  private final SparkSession spark;
-  private final Operation operation;
-  private final Target target;
-  private final Map<String, Object> given;
-  private final Progress progress;
-
-  private Call(
-      SparkSession spark,
-      Operation operation,
-      Target target,
-      Map<String, Object> given,
-      Progress progress) {
-    this.spark = spark;
-    this.operation = operation;
-    this.target = target;
-    this.given = given;
-    this.progress = progress;
-  }
 
   /**
    * Finds the table.
@@ -98,16 +90,6 @@ public final class Call {
     return same;
   }
 
-  /** The session. */
-  SparkSession spark() {
-    return spark;
-  }
-
-  /** What it is done to. */
-  Target target() {
-    return target;
-  }
-
   /**
    * The encrypting catalog that has the table, or in which the procedure is called.
    *
@@ -126,11 +108,6 @@ public final class Call {
   /** The table. */
   TableIdentifier table() {
     return target.table();
-  }
-
-  /** The listener to its progress. */
-  Progress progress() {
-    return progress;
   }
 
   /**

@@ -15,8 +15,22 @@ import org.apache.spark.sql.types.StructType;
  * Something that can be done: its name, its parameters and what it gives are declared here alone.
  * SQL calls it as a procedure, and Python by its name. A parameter {@code table} names the table
  * that it is done to.
+ *
+ * @param name what SQL and Python call it
+ * @param description what it does, in a sentence; null of what is not a procedure
+ * @param parameters in the order of SQL
+ * @param columns of its rows; null of what is not a procedure
+ * @param takesPaths whether it takes tables by their paths, too
+ * @param isOnDriver whether SQL does not reach it
  */
-public final class Operation {
+public record Operation(
+    String name,
+    String description,
+    List<Parameter> parameters,
+    StructType columns,
+    boolean takesPaths,
+    boolean isOnDriver,
+    Work work) {
   /** The parameter that names a table. */
   static final String TABLE = "table";
 
@@ -26,31 +40,6 @@ public final class Operation {
   @FunctionalInterface
   interface Work {
     Answer run(Call call);
-  }
-
-  private final String name;
-  private final String description;
-  private final List<Parameter> parameters;
-  private final StructType columns;
-  private final boolean takesPaths;
-  private final boolean onDriver;
-  private final Work work;
-
-  private Operation(
-      String name,
-      String description,
-      List<Parameter> parameters,
-      StructType columns,
-      boolean takesPaths,
-      boolean onDriver,
-      Work work) {
-    this.name = name;
-    this.description = description;
-    this.parameters = parameters;
-    this.columns = columns;
-    this.takesPaths = takesPaths;
-    this.onDriver = onDriver;
-    this.work = work;
   }
 
   /**
@@ -77,7 +66,7 @@ public final class Operation {
 
   /** The same, which takes tables by their paths, too. */
   Operation withPaths() {
-    return new Operation(name, description, parameters, columns, true, onDriver, work);
+    return new Operation(name, description, parameters, columns, true, isOnDriver, work);
   }
 
   /** The same, for callers on the driver: SQL does not reach it. */
@@ -105,37 +94,9 @@ public final class Operation {
     return DataType.fromDDL(ddl.substring(ddl.indexOf(' ') + 1).replace(REQUIRED, ""));
   }
 
-  /** What SQL and Python call it. */
-  public String name() {
-    return name;
-  }
-
-  /** What it does, in a sentence; null of what is not a procedure. */
-  public String description() {
-    return description;
-  }
-
-  /** Its parameters, in the order of SQL. */
-  public List<Parameter> parameters() {
-    return parameters;
-  }
-
-  /** The columns of its rows; null of what is not a procedure. */
-  public StructType columns() {
-    return columns;
-  }
-
   /** Whether it is a procedure of SQL. */
   public boolean isProcedure() {
     return columns != null;
-  }
-
-  boolean isOnDriver() {
-    return onDriver;
-  }
-
-  boolean takesPaths() {
-    return takesPaths;
   }
 
   /**

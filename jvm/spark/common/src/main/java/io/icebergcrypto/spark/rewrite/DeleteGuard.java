@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.rewrite;
 
 import io.icebergcrypto.CancelledException;
+import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import java.util.HashSet;
 import java.util.Set;
 import org.apache.iceberg.BaseTable;
@@ -10,10 +11,7 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotChanges;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.exceptions.ValidationException;
-import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.LocationProvider;
 
 /**
  * Operations of a table that commit no snapshot in which rows come back: none that is without a
@@ -22,7 +20,7 @@ import org.apache.iceberg.io.LocationProvider;
  * as it looks at the data that it keeps, and not at what it adds, which is older (pull request
  * 10962 of Iceberg).
  */
-record DeleteGuard(TableOperations below, Thread caller) implements TableOperations {
+record DeleteGuard(TableOperations below, Thread caller) implements ForwardingOperations {
   /** A table whose commits are checked. */
   static BaseTable in(BaseTable table) {
     return new BaseTable(
@@ -72,47 +70,7 @@ record DeleteGuard(TableOperations below, Thread caller) implements TableOperati
   }
 
   @Override
-  public TableMetadata current() {
-    return below.current();
-  }
-
-  @Override
-  public TableMetadata refresh() {
-    return below.refresh();
-  }
-
-  @Override
-  public FileIO io() {
-    return below.io();
-  }
-
-  @Override
-  public EncryptionManager encryption() {
-    return below.encryption();
-  }
-
-  @Override
-  public String metadataFileLocation(String fileName) {
-    return below.metadataFileLocation(fileName);
-  }
-
-  @Override
-  public LocationProvider locationProvider() {
-    return below.locationProvider();
-  }
-
-  @Override
   public TableOperations temp(TableMetadata uncommitted) {
     return below.temp(uncommitted);
-  }
-
-  @Override
-  public long newSnapshotId() {
-    return below.newSnapshotId();
-  }
-
-  @Override
-  public boolean requireStrictCleanup() {
-    return below.requireStrictCleanup();
   }
 }

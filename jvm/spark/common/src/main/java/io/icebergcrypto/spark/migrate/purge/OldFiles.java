@@ -142,28 +142,27 @@ final class OldFiles implements AutoCloseable {
   }
 
   private List<String> words(int most, Predicate<Group> of) {
-    List<String> words = new ArrayList<>();
-    for (Group group : groups.stream().filter(of).toList()) {
-      files
-          .where(
-              col("kind")
-                  .equalTo(group.kind())
-                  .and(col("state").equalTo(group.state()))
-                  .and(col("gap").eqNullSafe(group.gap()))
-                  .and(col("place").equalTo(group.place())))
-          .orderBy("path")
-          .takeAsList(most)
-          .forEach(
-              file ->
-                  words.add(
-                      String.format(
-                          "%s %s: %s",
-                          group.kind(),
-                          file.getString(0),
-                          Objects.requireNonNullElse(file.getString(4), "not known"))));
-    }
+    return groups.stream().filter(of).flatMap(group -> words(most, group)).limit(most).toList();
+  }
 
-    return words.size() > most ? words.subList(0, most) : words;
+  private Stream<String> words(int most, Group group) {
+    return files
+        .where(
+            col("kind")
+                .equalTo(group.kind())
+                .and(col("state").equalTo(group.state()))
+                .and(col("gap").eqNullSafe(group.gap()))
+                .and(col("place").equalTo(group.place())))
+        .orderBy("path")
+        .takeAsList(most)
+        .stream()
+        .map(
+            file ->
+                String.format(
+                    "%s %s: %s",
+                    group.kind(),
+                    file.getString(0),
+                    Objects.requireNonNullElse(file.getString(4), "not known")));
   }
 
   /** How many plaintext files are in other folders, by folder. */

@@ -42,28 +42,23 @@ import org.apache.spark.storage.StorageLevel;
  */
 final class OldTree {
   /**
-   * A file: state (see below); gap: why that cannot be read what it names, null when it can;
-   * problem: why the state is not known, or what is wrong with what it names.
+   * A file; gap: why that cannot be read what it names, null when it can; problem: why the state is
+   * not known, or what is wrong with what it names.
    */
-  static final StructType FILES =
+  private static final StructType FILE =
       new StructType()
           .add("path", DataTypes.StringType, false)
           .add("kind", DataTypes.StringType, false)
           .add("length", DataTypes.LongType, false)
           .add("gap", DataTypes.StringType)
-          .add("problem", DataTypes.StringType)
-          .add("state", DataTypes.StringType);
+          .add("problem", DataTypes.StringType);
+
+  /** A file with its state, see below. */
+  static final StructType FILES = FILE.add("state", DataTypes.StringType);
 
   /** A file before it is looked at; manifest: how a manifest is read, null for all others. */
   private static final StructType NAMED =
-      new StructType()
-          .add("path", DataTypes.StringType, false)
-          .add("kind", DataTypes.StringType, false)
-          .add("length", DataTypes.LongType, false)
-          .add("gap", DataTypes.StringType)
-          .add("problem", DataTypes.StringType)
-          .add("list", DataTypes.IntegerType)
-          .add("manifest", DataTypes.BinaryType);
+      FILE.add("list", DataTypes.IntegerType).add("manifest", DataTypes.BinaryType);
 
   /** By its bytes it is not encrypted. */
   static final String PLAINTEXT = "plaintext";

@@ -70,7 +70,10 @@ public final class RecordedFiles {
   private static final long DRIVER_BYTES = 1L << 18;
   private static final String PATH = "path";
   private static final String RUN = "run";
+
+  /** Whether an outcome was taken over when no signed report vouched for it. */
   private static final String UNSIGNED = "unsigned";
+
   private static final String VERSION = "version";
   private static final Column NO = functions.lit(false);
   private static final StructType HASHED =
@@ -79,10 +82,6 @@ public final class RecordedFiles {
           .add("sha256", DataTypes.StringType)
           .add("lines", DataTypes.LongType);
   private static final Column IS_RIGHT = functions.col("problem").isNull();
-
-  /** Whether an outcome was taken over when no signed report vouched for it, or may have been. */
-  private static final Column IS_UNSIGNED =
-      functions.coalesce(functions.col(UNSIGNED), functions.lit(true));
 
   private final SparkSession spark;
   private final int few;
@@ -104,8 +103,8 @@ public final class RecordedFiles {
     this.few = few;
     this.rows =
         rows.add(RUN, DataTypes.LongType, false)
-            .add(UNSIGNED, DataTypes.BooleanType)
-            .add(VERSION, DataTypes.StringType);
+            .add(UNSIGNED, DataTypes.BooleanType, false)
+            .add(VERSION, DataTypes.StringType, false);
     this.folder = folder;
     this.isSigned = signed != null;
     Map<String, Long> outcomes = outcomesOfStoppedRuns();
@@ -353,9 +352,7 @@ public final class RecordedFiles {
   /** How many of some of {@link #right} were taken over when no signed report vouched for them. */
   public long unsigned(FileSet some) {
     int unsigned = some.place(UNSIGNED);
-    return some.where(IS_UNSIGNED, row -> row.isNullAt(unsigned) || row.getBoolean(unsigned))
-        .size()
-        .files();
+    return some.where(functions.col(UNSIGNED), row -> row.getBoolean(unsigned)).size().files();
   }
 
   /** When the check began by which some of {@link #right} are right, if anyone signed that. */
@@ -372,7 +369,7 @@ public final class RecordedFiles {
             : some.rows().where(functions.col(PATH).isInCollection(paths)).collectAsList();
     Map<String, Instant> at = new HashMap<>();
     for (Row row : found) {
-      if (!row.isNullAt(unsigned) && !row.getBoolean(unsigned)) {
+      if (!row.getBoolean(unsigned)) {
         at.put(row.getString(0), Instant.ofEpochMilli(row.getLong(when)));
       }
     }
@@ -494,16 +491,16 @@ public final class RecordedFiles {
   /** Nobody vouches from now on for what was taken over without a signed report. */
   private FileSet takenOver(FileSet before) {
     FileSet without = before.select(rows.fieldNames());
-    int unsigned = rows.fieldIndex(UNSIGNED);
-    Column column = isSigned ? IS_UNSIGNED : functions.lit(true);
-    if (!without.isFew()) {
-      return FileSet.of(without.rows().withColumn(UNSIGNED, column));
+    if (isSigned) {
+      return without;
+    } else if (!without.isFew()) {
+      return FileSet.of(without.rows().withColumn(UNSIGNED, functions.lit(true)));
     }
 
     List<Row> all = new ArrayList<>();
     for (Row row : without.few()) {
       Object[] values = values(row).toArray();
-      values[unsigned] = !isSigned || row.isNullAt(unsigned) || row.getBoolean(unsigned);
+      values[rows.fieldIndex(UNSIGNED)] = true;
       all.add(RowFactory.create(values));
     }
 
@@ -519,7 +516,7 @@ public final class RecordedFiles {
     int run = rows.fieldIndex(RUN);
     int version = rows.fieldIndex(VERSION);
     Set<String> versions = new TreeSet<>();
-    all.forEach(row -> versions.add(row.isNullAt(version) ? "unknown" : row.getString(version)));
+    all.forEach(row -> versions.add(row.getString(version)));
     long oldest =
         all.stream().mapToLong(row -> row.getLong(run)).min().orElse(begun.toEpochMilli());
     return new Sealed(RecordIndex.of(hashes), all.size(), oldest, versions);
@@ -527,8 +524,7 @@ public final class RecordedFiles {
 
   private Sealed seal(Dataset<Row> all) {
     Column oldest = functions.coalesce(functions.min(RUN), functions.lit(begun.toEpochMilli()));
-    Column version = functions.coalesce(functions.col(VERSION), functions.lit("unknown"));
-    Row sums = all.agg(functions.count(PATH), oldest, functions.collect_set(version)).first();
+    Row sums = all.agg(functions.count(PATH), oldest, functions.collect_set(VERSION)).first();
     long files = sums.getLong(0);
     int parts = (int) Math.min(files / ROWS_IN_FILE + 1, MAX_FILES);
     Map<String, Long> names = write(RECORDS, all.repartition(parts, functions.col(PATH)));
