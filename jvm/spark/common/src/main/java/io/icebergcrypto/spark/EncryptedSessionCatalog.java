@@ -12,6 +12,7 @@ import org.apache.iceberg.catalog.Namespace;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
@@ -74,6 +75,17 @@ public class EncryptedSessionCatalog<
     keys.check(Namespace.of(namespace), set);
     super.alterNamespace(namespace, changes);
     keys.checkKept(Namespace.of(namespace), set);
+  }
+
+  /** With CASCADE, the metastore drops the namespace's tables, without a call for each. */
+  @Override
+  public boolean dropNamespace(String[] namespace, boolean cascade)
+      throws NoSuchNamespaceException, NonEmptyNamespaceException {
+    if (cascade) {
+      encryptedCatalog().context().checkDropOfTables(Namespace.of(namespace));
+    }
+
+    return super.dropNamespace(namespace, cascade);
   }
 
   @Override
