@@ -108,6 +108,11 @@ public record CatalogContext(
     return new NamespaceKeys(this);
   }
 
+  /** Tables of other formats that an engine keeps under the same names. */
+  public OtherTables otherTables() {
+    return new OtherTables(this);
+  }
+
   /** The properties that a new table gets, with the catalog's defaults and overrides. */
   Map<String, String> propertiesOfNewTable(Map<String, String> own) {
     return EncryptionProperties.ofNewTable(behind.properties(), own);
