@@ -1,10 +1,10 @@
-"""Tables of other formats in spark_catalog: not where tables are encrypted."""
+"""Tables of other formats in spark_catalog: never in the place of encrypted ones."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from harness.files import untouched
+from harness.files import everything_below, untouched
 from harness.jars import BUILT
 from harness.lake import Lake
 from pyspark.sql import DataFrame, SparkSession
@@ -145,8 +145,9 @@ def test_what_spark_calls(hive: Lake, form: str) -> None:
     """Each form, also those that SQL of this Spark does not use."""
     table = hive.insert(hive.create(), [1])
     create, ident = getattr(session_catalog(hive.spark), form), identifier(hive)
-    for given in of_format(hive, "parquet", {KEY: "k1"}):
-        refused(hive, lambda given=given: create(ident, *given), "would do nothing")
+    for properties, says in (({KEY: "k1"}, "would do nothing"), ({}, "would take its place")):
+        for given in of_format(hive, "parquet", properties):
+            refused(hive, lambda given=given: create(ident, *given), says)
     assert hive.ids(table) == [1]
 
 
@@ -188,6 +189,46 @@ def test_formats_that_are_icebergs(both: Lake) -> None:
         refused(both, lambda given=given: catalog.createTable(identifier(both), *given), KEY)
     sql = STATEMENTS[0].format(f"{both.namespace}.t", KEYED)
     refused(both, lambda: session.sql(sql), KEY)
+
+
+def test_no_plaintext_in_the_place_of_an_encrypted_table(both: Lake) -> None:
+    """Spark's own catalog would drop that first, past all checks of a drop."""
+    table = both.insert(both.create(), [1])
+    name = f"spark_catalog.{both.namespace}.t"
+    in_place = rf"Table {name}: it is encrypted or has keys, and a plaintext table"
+    rows = both.spark.sql(SELECT)
+    replacing = [
+        lambda: both.sql(f"REPLACE TABLE {name} USING parquet AS {SELECT}"),
+        lambda: both.sql(f"CREATE OR REPLACE TABLE {name} (note STRING) USING parquet"),
+        lambda: both.sql(f"CREATE OR REPLACE TABLE {name} USING orc AS {SELECT}"),
+        lambda: rows.write.mode("overwrite").saveAsTable(name),
+        lambda: rows.write.mode("append").saveAsTable(name),
+        lambda: rows.writeTo(name).using("parquet").createOrReplace(),
+    ]
+    for replace in replacing:
+        refused(both, replace, in_place)
+    assert both.ids(table) == [1]
+    both.sql(f"DROP TABLE {name}")
+    both.sql(f"CREATE TABLE {name} (note STRING) USING parquet")
+
+
+def test_saving_a_table_drops_none_that_is_refused(both: Lake) -> None:
+    """In Spark's own catalog, saveAsTable drops what it overwrites before any rule sees its plan."""
+    name = f"spark_catalog.{both.namespace}.t"
+    both.sql(f"CREATE TABLE {name} USING parquet AS {SELECT}")
+    own = both.world.root / "spark-warehouse" / f"{both.namespace}.db"
+    files = everything_below(own)
+    table = both.insert(both.create(), [1])  # of the same name, as in a metastore that both share
+    rows = both.spark.sql(SELECT)
+    refused(
+        both,
+        lambda: rows.write.mode("overwrite").saveAsTable(name),
+        "it is encrypted or has keys",
+    )
+    assert both.ids(table) == [1]
+    both.sql(f"DROP TABLE {name}")
+    assert both.rows(f"SELECT * FROM {name}") == [("MARKER",)]
+    assert everything_below(own) == files
 
 
 def test_a_namespace_with_value_keys_is_not_dropped(both: Lake) -> None:

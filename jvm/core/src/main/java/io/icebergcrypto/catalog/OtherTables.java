@@ -8,7 +8,9 @@ import io.icebergcrypto.config.PropertyNames;
 import java.util.Collection;
 import java.util.Map;
 import java.util.TreeSet;
+import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 
 /**
  * Tables of other formats that an engine keeps under the same names as a catalog's, as Spark's
@@ -23,11 +25,13 @@ public record OtherTables(CatalogContext catalog) {
    *
    * @param properties those that the statement gives
    * @throws InvalidConfigurationException when one of them is about encryption
-   * @throws NotSupportedException when a new table of that name is to be encrypted
+   * @throws NotSupportedException when a new table of that name is to be encrypted, or an Iceberg
+   *     table of that name is or has keys
    * @throws IcebergCryptoException when that cannot be known
    */
   public void checkNew(TableIdentifier identifier, Map<String, String> properties) {
     checkProperties(identifier, properties.keySet());
+    checkName(identifier);
     if (catalog.encryptsNewTable(identifier.namespace(), properties)) {
       throw new NotSupportedException(
               "a table that is not Iceberg's would be plaintext, and new tables are to be encrypted"
@@ -58,6 +62,40 @@ public record OtherTables(CatalogContext catalog) {
                   + " that out."
                   + NOTHING_CHANGED)
           .inTable(catalog.fullName(identifier));
+    }
+  }
+
+  /**
+   * Checks that no table of the catalog has a name that must not be lost with it, or be shared.
+   *
+   * @throws NotSupportedException when an encrypted table has that name, or one with keys
+   * @throws IcebergCryptoException when its metadata cannot be read
+   */
+  public void checkName(TableIdentifier identifier) {
+    if (hasKeys(identifier)) {
+      String name = catalog.fullName(identifier);
+      throw new NotSupportedException(
+              "it is encrypted or has keys, and a plaintext table of another format would take its"
+                  + " place",
+              String.format(
+                  "To write its rows, name the format: USING iceberg, or in Python"
+                      + " format(\"iceberg\"). To remove it: DROP TABLE %s.%s",
+                  name, NOTHING_CHANGED))
+          .inTable(name);
+    }
+  }
+
+  private boolean hasKeys(TableIdentifier identifier) {
+    if (!catalog.delegate().tableExists(identifier)) {
+      return false;
+    }
+
+    try {
+      TableMetadata metadata = catalog.unchecked(identifier).operations().current();
+      return EncryptionProperties.wasEncrypted(metadata)
+          || metadata.properties().keySet().stream().anyMatch(PropertyNames::isOfEncryption);
+    } catch (NoSuchTableException e) {
+      return false; // dropped meanwhile
     }
   }
 }

@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.util.Map;
+import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -52,5 +54,31 @@ class OtherTablesTest extends LakeFixture {
             .hasMessageContainingAll("Table lake.db.t: ", "would be plaintext", "USING iceberg");
       }
     }
+  }
+
+  @Test
+  void anEncryptedTableKeepsItsName() {
+    Table table =
+        catalog.buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1").create();
+    assertThatThrownBy(() -> others().checkName(T))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll(
+            "Table lake.db.t: it is encrypted or has keys", "DROP TABLE lake.db.t.");
+
+    if (backend == Backend.JDBC || backend == Backend.HIVE) { // others do not have it then
+      TestLake.path(TestLake.metadata(table).metadataFileLocation()).toFile().delete();
+      assertThatThrownBy(() -> others().checkName(T))
+          .as("without its metadata, it may be an encrypted one")
+          .isInstanceOf(RuntimeException.class);
+    }
+  }
+
+  @Test
+  void aTableWithValueKeysKeepsItsName() {
+    catalog
+        .buildTable(T, TestLake.SCHEMA)
+        .withProperty("encryption.value-key.a.00000001", "not readable")
+        .create();
+    assertThatThrownBy(() -> others().checkName(T)).isInstanceOf(NotSupportedException.class);
   }
 }

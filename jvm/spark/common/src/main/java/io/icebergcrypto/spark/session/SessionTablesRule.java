@@ -73,6 +73,8 @@ final class SessionTablesRule extends Rule<LogicalPlan> {
         (others, name) -> {
           if (mode == SaveMode.Overwrite || !spark.sessionState().catalog().tableExists(table)) {
             others.checkNew(name, properties);
+          } else if (mode == SaveMode.Append) {
+            others.checkName(name);
           }
         });
   }
