@@ -1,12 +1,16 @@
-"""Tables of other formats in spark_catalog: never in the place of encrypted ones."""
+"""Tables of other formats in spark_catalog: never in the place of encrypted ones, and dropped with their files."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.files import everything_below, untouched
+from harness.files import everything_below, files_below, magic, untouched
 from harness.jars import BUILT
 from harness.lake import Lake
+from harness.sessions import OtherSession, save_as_table
+from harness.world import World, create_lock_tables
 from pyspark.sql import DataFrame, SparkSession
 
 KEY = "encryption.key-id"
@@ -58,7 +62,7 @@ def refused(lake: Lake, run: Callable[[], Any], says: str) -> None:
     """It fails with a hint, and leaves no file in either catalog's folders. Spark may refuse REPLACE TABLE itself."""
     own = lake.world.root / "spark-warehouse"
     with (
-        untouched(lake.warehouse),
+        untouched(lake.folder),
         untouched(own),
         pytest.raises(Exception, match=rf"(?s){says}.*hint: |does not support REPLACE TABLE"),
     ):
@@ -231,6 +235,52 @@ def test_saving_a_table_drops_none_that_is_refused(both: Lake) -> None:
     assert everything_below(own) == files
 
 
+def metastore(lake: Lake) -> Any:
+    """A client of the embedded Hive metastore."""
+    jvm, hadoop = lake.spark._jvm, lake.spark._jsparkSession.sessionState().newHadoopConf()
+    assert jvm is not None
+    hive = jvm.org.apache.hadoop.hive
+    return hive.metastore.HiveMetaStoreClient(hive.conf.HiveConf(hadoop, hadoop.getClass()))
+
+
+def test_a_table_that_is_not_icebergs_is_dropped_with_its_files(both: Lake) -> None:
+    """Iceberg's catalog of Hive drops any entry of the metastore, says so, and leaves all files."""
+    name = f"spark_catalog.{both.namespace}.t"
+    own = both.world.root / "spark-warehouse" / f"{both.namespace}.db"
+    both.create(key=None)
+    client = metastore(both)
+    entry = client.getTable(both.namespace, "t")
+    entry.getParameters().put("table_type", "OTHER")
+    client.alter_table(both.namespace, "t", entry)
+    both.sql(f"CREATE TABLE {name} USING parquet AS {SELECT}")
+    assert both.rows(f"SELECT * FROM {name}") == [("MARKER",)]
+    both.sql(f"DROP TABLE {name}")
+    assert not everything_below(own)
+    assert client.tableExists(both.namespace, "t")
+    client.dropTable(both.namespace, "t")
+    client.close()
+
+
+def test_an_iceberg_table_without_metadata_is_not_sparks_to_drop(both: Lake) -> None:
+    """The metastore says that it is Iceberg's: Spark's own catalog would delete a folder."""
+    name = f"spark_catalog.{both.namespace}.t"
+    own = both.world.root / "spark-warehouse" / f"{both.namespace}.db"
+    both.sql(f"CREATE TABLE {name} USING parquet AS {SELECT}")
+    files = everything_below(own)
+    both.insert(both.create(), [1])
+    data = set(files_below(both.folder))
+    for metadata in both.folder.rglob("*.metadata.json"):
+        metadata.unlink()
+    with pytest.raises(Exception, match="metadata.json does not exist"):
+        both.sql(f"DROP TABLE {name}")
+    assert session_catalog(both.spark).dropTable(identifier(both))
+    client = metastore(both)
+    assert not client.tableExists(both.namespace, "t")
+    client.close()
+    assert everything_below(own) == files
+    assert set(files_below(both.folder)) == data
+
+
 def test_a_namespace_with_value_keys_is_not_dropped(both: Lake) -> None:
     """With CASCADE, a metastore drops tables without asking about each."""
     keys = session_with(both, "encryption.value-key-table", f"{both.namespace}.keys")
@@ -245,3 +295,43 @@ def test_a_namespace_with_value_keys_is_not_dropped(both: Lake) -> None:
         drop = f"DROP TABLE spark_catalog.{name}"
         refused(both, lambda drop=drop: keys.sql(drop), "it keeps value keys")
     assert len(both.properties(f"spark_catalog.{both.namespace}.keys")) > 1
+
+
+@pytest.mark.nightly
+def test_one_metastore(world: World, tmp_path: Path) -> None:
+    """Where Spark's own catalog and Iceberg's are the same Hive metastore."""
+    warehouse = tmp_path / "warehouse"
+    conf = world.session_conf(tmp_path / "metastore") | {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str(warehouse),
+        "spark.sql.catalog.spark_catalog.warehouse": str(warehouse),
+    }
+    with OtherSession(conf) as spark:
+        spark.do(create_lock_tables)
+        refused = partial(pytest.raises, RuntimeError)
+        spark.sql(f"CREATE DATABASE pii WITH DBPROPERTIES ('{KEY}'='k2')")
+        with refused(match="would be plaintext"):
+            spark.sql(f"CREATE TABLE pii.p USING parquet AS {SELECT}")
+        with refused(match="would be plaintext"):
+            spark.do(save_as_table, SELECT, "pii.p", "overwrite")
+        spark.sql(f"CREATE TABLE pii.t USING iceberg AS {SELECT}")
+        for mode in ("overwrite", "append"):
+            with refused(match="it is encrypted or has keys"):
+                spark.do(save_as_table, SELECT, "pii.t", mode)
+        with refused(match="it is encrypted or has keys|does not support REPLACE TABLE"):
+            spark.sql("CREATE OR REPLACE TABLE pii.t (note STRING) USING parquet")
+        assert spark.sql("SELECT * FROM pii.t") == [{"note": "MARKER"}]
+        assert {magic(path) for path in files_below(warehouse)} == {b"PARE", b"AGS1"}
+
+        spark.do(save_as_table, SELECT, "default.p", "overwrite")
+        spark.do(save_as_table, SELECT, "default.p", "overwrite")
+        assert spark.sql("SELECT * FROM default.p") == [{"note": "MARKER"}]
+        assert everything_below(warehouse / "p")
+        spark.sql("DROP TABLE default.p")
+        assert not everything_below(warehouse / "p")
+
+        spark.sql("CALL spark_catalog.system.create_value_key(name => 'a', key_id => 'k1')")
+        with refused(match="it keeps value keys"):
+            spark.sql("DROP DATABASE encryption CASCADE")
+        spark.sql("DROP DATABASE pii CASCADE")  # as the guide says of a metastore's own drop
+        assert not everything_below(warehouse / "pii.db")

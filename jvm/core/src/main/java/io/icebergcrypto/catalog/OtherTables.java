@@ -85,6 +85,16 @@ public record OtherTables(CatalogContext catalog) {
     }
   }
 
+  /**
+   * Whether the metastore says that it has no Iceberg table of that name. It says so without the
+   * table's metadata: an Iceberg table stays one when that cannot be read.
+   *
+   * @return false when the catalog is not Hive's
+   */
+  public boolean isNotIceberg(TableIdentifier identifier) {
+    return catalog.behind().isHive() && !catalog.delegate().tableExists(identifier);
+  }
+
   private boolean hasKeys(TableIdentifier identifier) {
     if (!catalog.delegate().tableExists(identifier)) {
       return false;

@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.InvalidConfigurationException;
@@ -64,12 +65,14 @@ class OtherTablesTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContainingAll(
             "Table lake.db.t: it is encrypted or has keys", "DROP TABLE lake.db.t.");
+    assertThat(others().isNotIceberg(T)).isFalse();
 
     if (backend == Backend.JDBC || backend == Backend.HIVE) { // others do not have it then
       TestLake.path(TestLake.metadata(table).metadataFileLocation()).toFile().delete();
       assertThatThrownBy(() -> others().checkName(T))
           .as("without its metadata, it may be an encrypted one")
           .isInstanceOf(RuntimeException.class);
+      assertThat(others().isNotIceberg(T)).isFalse();
     }
   }
 
@@ -80,5 +83,11 @@ class OtherTablesTest extends LakeFixture {
         .withProperty("encryption.value-key.a.00000001", "not readable")
         .create();
     assertThatThrownBy(() -> others().checkName(T)).isInstanceOf(NotSupportedException.class);
+  }
+
+  @Test
+  void onlyAMetastoreHasOthers() {
+    TableIdentifier none = TableIdentifier.of(TestLake.DB, "none");
+    assertThat(others().isNotIceberg(none)).isEqualTo(backend == Backend.HIVE);
   }
 }

@@ -15,12 +15,14 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.spark.PathIdentifier;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
@@ -44,6 +46,7 @@ public class EncryptedSessionCatalog<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
     extends CheckedSessionCatalog<T> implements EngineCatalog {
   private EncryptedSparkCatalog iceberg;
+  private TableCatalog session;
 
   /** What USING names Iceberg tables, in small letters. */
   private final Set<String> formatsOfIceberg = new HashSet<>(Set.of("iceberg"));
@@ -67,6 +70,12 @@ public class EncryptedSessionCatalog<
     }
 
     return iceberg;
+  }
+
+  @Override
+  public void setDelegateCatalog(CatalogPlugin sparkSessionCatalog) {
+    super.setDelegateCatalog(sparkSessionCatalog);
+    this.session = (TableCatalog) sparkSessionCatalog;
   }
 
   private OtherTables others() {
@@ -110,6 +119,14 @@ public class EncryptedSessionCatalog<
     }
 
     return super.loadTable(ident);
+  }
+
+  /** Iceberg's catalog of Hive would drop any table of the metastore, and leave its files. */
+  @Override
+  public boolean dropTable(Identifier ident) {
+    return !(ident instanceof PathIdentifier) && others().isNotIceberg(identifier(ident))
+        ? session.dropTable(ident)
+        : super.dropTable(ident);
   }
 
   // ---- namespaces: Spark's own catalog's; with a metastore, the Iceberg tables' catalog has them

@@ -19,9 +19,10 @@ import scala.runtime.BoxedUnit;
 
 /**
  * Refuses tables that Spark would create in its session catalog past {@code spark_catalog}, where
- * that would refuse them: in all versions those of {@code saveAsTable} without Iceberg's format and
- * of CREATE TABLE ... LIKE, in Spark 4.1 also those of CREATE TABLE, and properties of ALTER TABLE.
- * A rule of resolution, which changes nothing: checks would come after Spark's own rules.
+ * that would refuse them: those of {@code saveAsTable} without Iceberg's format, of CREATE TABLE
+ * ... LIKE and, in the newest versions of 3.5, 4.0 and 4.1, of CREATE TABLE; and properties of
+ * ALTER TABLE. A rule of resolution, which changes nothing: checks would come after Spark's own
+ * rules.
  */
 final class SessionTablesRule extends Rule<LogicalPlan> {
   /** The command of saveAsTable in Spark 4.1, which drops a table before it creates another. */
