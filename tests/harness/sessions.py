@@ -187,3 +187,8 @@ def deks_in_shuffles(spark: SparkSession, table: str, statements: Sequence[str])
     shuffled = [path.read_bytes() for f in folders for path in Path(f.getPath()).rglob("*.data")]
     assert deks and any(shuffled)
     return sum(dek in content for dek in deks for content in shuffled)
+
+
+def save_as_table(spark: SparkSession, statement: str, table: str, mode: str) -> None:
+    """A DataFrame saved as a table, without a format."""
+    spark.sql(statement).write.mode(mode).saveAsTable(table)

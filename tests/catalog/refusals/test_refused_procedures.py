@@ -122,3 +122,27 @@ def test_a_procedure_without_a_table(hadoop: Lake) -> None:
     ):
         with pytest.raises(Exception, match=says):
             hadoop.sql(f"{system}.{call}")
+
+
+def test_add_files_takes_its_source_from_the_session_catalog(lake: Lake) -> None:
+    """As Iceberg does, whatever the current catalog is."""
+    lake.insert(lake.create("source"), [1])  # of the same name in two catalogs
+    plain = lake.create("plain", key=None)
+    call = (
+        f"CALL {lake.catalog}.system.add_files(table => '{lake.namespace}.plain', source_table => "
+    )
+    told = "add_files uses a table's files as they are"
+    lake.refused(f"{call}'{lake.table('source')}')", told)
+    if lake.kind == "hive":  # where spark_catalog has the same tables
+        lake.refused(f"{call}'{lake.namespace}.source')", told)
+        return
+    source = f"spark_catalog.{lake.namespace}.source"
+    lake.sql(f"CREATE NAMESPACE spark_catalog.{lake.namespace}")
+    lake.sql(f"CREATE TABLE {source} USING parquet AS SELECT 1L AS id, 'n' AS note, 'p' AS part")
+    lake.sql(f"USE {lake.catalog}")
+    try:
+        lake.sql(f"{call}'{lake.namespace}.source')")
+    finally:
+        lake.sql("USE spark_catalog.default")
+        lake.sql(f"DROP NAMESPACE spark_catalog.{lake.namespace} CASCADE")
+    assert lake.value(f"SELECT count(*) FROM {plain}.files") == 1

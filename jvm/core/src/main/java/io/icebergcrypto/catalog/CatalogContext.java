@@ -110,6 +110,11 @@ public record CatalogContext(
     return new NamespaceKeys(this);
   }
 
+  /** Tables of other formats that an engine keeps under the same names. */
+  public OtherTables otherTables() {
+    return new OtherTables(this);
+  }
+
   /** The properties that a new table gets, with the catalog's defaults and overrides. */
   Map<String, String> propertiesOfNewTable(Map<String, String> own) {
     return EncryptionProperties.ofNewTable(behind.properties(), own);
@@ -463,9 +468,25 @@ public record CatalogContext(
         () -> load(identifier), delegate(), identifier, fullName(identifier), kmsOrNull != null);
   }
 
-  /** Value keys stay, and so does the table that keeps them. */
+  /**
+   * Checks that no value key is lost when a namespace is dropped with its tables.
+   *
+   * @throws NotSupportedException when the table that keeps them is in it
+   */
+  public void checkDropOfTables(Namespace namespace) {
+    TableIdentifier keys = settings.valueKeyTable();
+    if (namespace.toString().equalsIgnoreCase(keys.namespace().toString())) {
+      checkValueKeys(keys, ValueKeyProperties::checkDrop);
+    }
+  }
+
+  /**
+   * Value keys stay, and so does the table that keeps them. Some catalogs ignore the case of its
+   * name; in others, a table with another case has no value keys.
+   */
   void checkValueKeys(TableIdentifier identifier, BiConsumer<String, Map<String, String>> check) {
-    if (identifier.equals(settings.valueKeyTable()) && delegate().tableExists(identifier)) {
+    if (identifier.toString().equalsIgnoreCase(settings.valueKeyTable().toString())
+        && delegate().tableExists(identifier)) {
       check.accept(fullName(identifier), unchecked(identifier).properties());
     }
   }

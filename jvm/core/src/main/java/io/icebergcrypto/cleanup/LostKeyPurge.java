@@ -53,7 +53,7 @@ record LostKeyPurge(String tableName, TableMetadata metadata, FileIO io) {
           String.format(
               "nothing was dropped: its FileIO (%s) cannot list the files in a folder",
               io.getClass().getName()),
-          "Use DROP TABLE without PURGE, which needs no key, and leaves its files in "
+          "Use DROP TABLE without PURGE, which needs no key. Its files are in "
               + metadata.location()
               + ".");
     }
@@ -69,8 +69,8 @@ record LostKeyPurge(String tableName, TableMetadata metadata, FileIO io) {
           String.format(
               "nothing was dropped: its folder %s cannot be listed: %s",
               folder.path(), e.getMessage()),
-          "Check that this client may list the folder. DROP TABLE without PURGE needs no list,"
-              + " and leaves the files.",
+          "Check that this client may list the folder. DROP TABLE without PURGE needs no"
+              + " list.",
           e);
     }
 

@@ -68,7 +68,7 @@ public record Purge(
     TableMetadata metadata = ops.current();
     refuseWithPlaintext(metadata);
     FileIO io = ops.io();
-    if (delegate instanceof HadoopCatalog) {
+    if (isHadoop()) {
       // its drop deletes the table's folder, manifests and all: they are read before
       Set<String> elsewhere = filesElsewhere(ops);
       boolean dropped = delegate.dropTable(identifier, false);
@@ -154,6 +154,12 @@ public record Purge(
     try (FileIO own = hasStorage(table) ? null : newFileIO.get()) {
       FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
       return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
+    } catch (IcebergCryptoException e) {
+      throw isHadoop()
+          ? e.withHint(
+              "DROP TABLE on a Hadoop catalog deletes the folder, with all files in it: first move"
+                  + " away what is to stay.")
+          : e;
     }
   }
 
@@ -192,15 +198,21 @@ public record Purge(
   private void refuseWithPlaintext(TableMetadata metadata) {
     String kept = metadata.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
     if (kept != null) {
+      String drop =
+          String.format(
+              " Or use DROP TABLE without PURGE, which leaves the plaintext: %s names its files,"
+                  + " wherever they are; other tables may have some of them, too.",
+              kept);
       throw new NotSupportedException(
               "its plaintext from before encrypt_table is still there",
-              String.format(
-                  "Nothing was dropped. Call purge_plaintext, then drop it. Or use DROP TABLE"
-                      + " without PURGE, which leaves the plaintext: %s names its files, wherever"
-                      + " they are; other tables may have some of them, too.",
-                  kept))
+              "Nothing was dropped. Call purge_plaintext, then drop it." + (isHadoop() ? "" : drop))
           .inTable(name);
     }
+  }
+
+  /** Its drop deletes the table's folder, and with it all that would lead to other files. */
+  private boolean isHadoop() {
+    return delegate instanceof HadoopCatalog;
   }
 
   private static boolean hasStorage(BaseTable table) {
@@ -278,7 +290,7 @@ public record Purge(
         .withHint(
             String.format(
                 "Nothing was dropped. To drop the table anyway, use DROP TABLE without PURGE,"
-                    + " which needs no key, and leaves its files in %s.%s",
-                location, force));
+                    + " which needs no key, and %s %s.%s",
+                isHadoop() ? "deletes the folder" : "leaves its files in", location, force));
   }
 }

@@ -37,6 +37,11 @@ public final class PropertyNames {
 
   private PropertyNames() {}
 
+  /** Whether a property of a table is about encryption, or was meant to be. */
+  public static boolean isOfEncryption(String name) {
+    return name.toLowerCase(Locale.ROOT).startsWith(PREFIX);
+  }
+
   /** What properties are set on, and which. */
   private enum Owner {
     CATALOG(OF_CATALOGS),
@@ -194,7 +199,7 @@ public final class PropertyNames {
    */
   private static boolean concernsEncryption(String name, List<String> known, boolean given) {
     int slips = given ? SLIPS : 0;
-    return name.toLowerCase(Locale.ROOT).startsWith(PREFIX)
+    return isOfEncryption(name)
         || known.stream().anyMatch(other -> Spelling.distance(name, other) <= slips)
         || given
             && known.contains(EncryptionProperties.KEY_ID)

@@ -41,6 +41,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.Test;
@@ -113,12 +114,32 @@ class ValueKeyTableTest extends LakeFixture {
     assertThatThrownBy(() -> catalog.renameTable(KEYS, T))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("Table lake.db.keys: it keeps value keys");
+    assertThatThrownBy(() -> catalog.context().checkDropOfTables(KEYS.namespace()))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("Table lake.db.keys: it keeps value keys");
+    catalog.context().checkDropOfTables(Namespace.of("other"));
     Table table = catalog.loadTable(KEYS);
     String property = property("b");
     assertThatThrownBy(() -> table.updateProperties().remove(property).commit())
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("would remove value keys: " + property);
     assertThat(keys().entries()).hasSize(3);
+  }
+
+  /** A metastore ignores it. */
+  @Test
+  void theCaseOfItsNameDoesNotMatter() {
+    keys().create("a", "k1");
+    TableIdentifier capitals = TableIdentifier.of("DB", "KEYS");
+    if (catalog.tableExists(capitals)) {
+      assertThatThrownBy(() -> catalog.dropTable(capitals, false))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContaining("it keeps value keys");
+    } else {
+      assertThat(catalog.dropTable(capitals, false)).isFalse();
+    }
+
+    assertThat(keys().entries()).hasSize(1);
   }
 
   /** Else it would bring back a version that was dropped. */

@@ -6,6 +6,7 @@ import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.checked.OpenParquetFile;
 import io.icebergcrypto.io.checked.ParquetFooterCheck;
 import io.icebergcrypto.kms.call.Causes;
+import java.util.List;
 import java.util.Optional;
 import org.apache.spark.TaskContext;
 import org.apache.spark.util.TaskFailureListener;
@@ -23,6 +24,13 @@ public final class FailedReads implements OpenParquetFile.Watcher {
           + " later version may have written the file: see the error above. verify_encryption with"
           + " deep => true shows whether the file is as it was written.";
 
+  private static final String ONE_CHANGED =
+      "Bytes of one of these files were changed, or it was replaced with another file. Parquet does"
+          + " not say which one: run verify_encryption with deep => true, which does, before you"
+          + " restore a file. No row was returned that is not the table's.";
+
+  private static final int MOST_NAMES = 5;
+
   private static final String CHANGED =
       "Bytes of the file were changed, or it was replaced with another file of this table, of"
           + " another one, or an older version. Restore it from a backup or an object version; no"
@@ -34,32 +42,57 @@ public final class FailedReads implements OpenParquetFile.Watcher {
   }
 
   @Override
-  public void watch(OpenParquetFile file) {
+  public boolean watch(OpenParquetFile file) {
     TaskContext task = TaskContext.get();
-    if (task != null) {
-      TaskFailureListener listener = (context, error) -> explain(file, error);
-      task.addTaskFailureListener(listener);
+    if (task == null) {
+      return false; // a thread of a pool, or no task
     }
+
+    TaskFailureListener listener = (context, error) -> explain(file, error);
+    task.addTaskFailureListener(listener);
+    return true;
   }
 
   private static void explain(OpenParquetFile file, Throwable error) {
-    explanation(file.location(), error)
+    explanation(file.locations(), error)
         .ifPresent(explanation -> error.addSuppressed(explanation.inTable(file.table())));
   }
 
-  /** What to say of Parquet's errors; nothing of those that say it themselves, or are others'. */
-  static Optional<IcebergCryptoException> explanation(String location, Throwable error) {
-    if (Causes.typed(error).isPresent()) {
+  /**
+   * What to say of Parquet's errors; nothing of those that say it themselves, or are others'.
+   *
+   * @param files those of which one was read
+   */
+  static Optional<IcebergCryptoException> explanation(List<String> files, Throwable error) {
+    if (files.isEmpty() || Causes.typed(error).isPresent()) {
       return Optional.empty();
     }
 
     return Causes.of(error)
         .filter(cause -> Evidence.isWrongTag(cause) || inParquet(cause))
         .findFirst()
-        .map(failure -> named(location, failure));
+        .map(failure -> named(names(files), files.size() > 1, failure));
   }
 
-  private static IcebergCryptoException named(String location, Throwable failure) {
+  private static String names(List<String> files) {
+    int last = files.size() - 1;
+    if (last >= MOST_NAMES) {
+      return String.format(
+          "%s or %,d more",
+          String.join(", ", files.subList(0, MOST_NAMES)), files.size() - MOST_NAMES);
+    }
+
+    return last == 0
+        ? files.get(0)
+        : String.join(", ", files.subList(0, last)) + " or " + files.get(last);
+  }
+
+  /**
+   * The error.
+   *
+   * @param location one file or, if several, those of which it is one
+   */
+  private static IcebergCryptoException named(String location, boolean several, Throwable failure) {
     if (PLAINTEXT.equals(failure.getMessage())) {
       return ParquetFooterCheck.plaintext(location);
     }
@@ -69,7 +102,7 @@ public final class FailedReads implements OpenParquetFile.Watcher {
         ? new TamperedException(
             String.format(
                 "%s is not what was written: Parquet cannot decrypt it (%s)", location, words),
-            CHANGED)
+            several ? ONE_CHANGED : CHANGED)
         : new IcebergCryptoException(
             String.format("Parquet cannot read %s (%s)", location, words), FAILED);
   }

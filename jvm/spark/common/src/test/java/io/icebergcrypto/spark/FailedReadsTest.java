@@ -9,6 +9,7 @@ import io.icebergcrypto.TamperedException;
 import java.io.EOFException;
 import java.io.IOException;
 import java.util.List;
+import java.util.stream.IntStream;
 import javax.crypto.AEADBadTagException;
 import org.junit.jupiter.api.Test;
 
@@ -32,7 +33,8 @@ class FailedReadsTest {
 
   @Test
   void aTagThatIsWrongAccuses() {
-    assertThat(FailedReads.explanation(FILE, new RuntimeException(new AEADBadTagException())))
+    assertThat(
+            FailedReads.explanation(List.of(FILE), new RuntimeException(new AEADBadTagException())))
         .get()
         .isInstanceOf(TamperedException.class)
         .extracting(Throwable::getMessage)
@@ -40,12 +42,32 @@ class FailedReadsTest {
         .contains(FILE, "Restore it from a backup");
   }
 
+  /** A delete file was opened beside: restoring one of them could take the wrong one. */
+  @Test
+  void ofSeveralFilesNoneIsAccused() {
+    List<String> files = List.of(FILE, "d1.parquet", "d2.parquet");
+    assertThat(FailedReads.explanation(files, new RuntimeException(new AEADBadTagException())))
+        .get()
+        .isInstanceOf(TamperedException.class)
+        .extracting(Throwable::getMessage)
+        .asString()
+        .contains(FILE + ", d1.parquet or d2.parquet is not what was written", "deep => true")
+        .doesNotContain("Restore it");
+    List<String> many = IntStream.range(0, 40).mapToObj(i -> "d" + i).toList();
+    assertThat(FailedReads.explanation(many, new RuntimeException(new AEADBadTagException())))
+        .get()
+        .extracting(Throwable::getMessage)
+        .asString()
+        .contains("d0, d1, d2, d3, d4 or 35 more");
+    assertThat(FailedReads.explanation(List.of(), new AEADBadTagException())).isEmpty();
+  }
+
   @Test
   void aPlaintextFileIsCalledThat() {
     String parquets = "Applying decryptor on plaintext file";
     assertThat(
             FailedReads.explanation(
-                FILE,
+                List.of(FILE),
                 thrown(
                     new IllegalStateException(parquets),
                     "org.apache.parquet.format.converter.ParquetMetadataConverter")))
@@ -62,7 +84,7 @@ class FailedReadsTest {
             thrown(new OutOfMemoryError("Java heap space"), "java.util.Arrays"),
             thrown(new IllegalStateException("codec LZ9"), "java.lang.Enum"),
             thrown(new EOFException(), "java.io.DataInputStream"))) {
-      assertThat(FailedReads.explanation(FILE, new RuntimeException(failure)))
+      assertThat(FailedReads.explanation(List.of(FILE), new RuntimeException(failure)))
           .as("%s", failure)
           .get()
           .isExactlyInstanceOf(IcebergCryptoException.class)
@@ -80,7 +102,7 @@ class FailedReadsTest {
             new NotSupportedException("a footer that is not encrypted", "hint"),
             thrown(new IOException("reset"), "org.apache.hadoop.fs.s3a.S3AInputStream"),
             new IllegalStateException("of the query"))) {
-      assertThat(FailedReads.explanation(FILE, new RuntimeException(failure))).isEmpty();
+      assertThat(FailedReads.explanation(List.of(FILE), new RuntimeException(failure))).isEmpty();
     }
   }
 }

@@ -12,6 +12,7 @@ import org.apache.iceberg.catalog.Namespace;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.Scan;
@@ -75,8 +76,7 @@ final class GuardedProcedure extends IcebergProcedure {
     }
 
     String source = input.getUTF8String(indexOf(parameter)).toString();
-    CatalogPlugin current = SparkSession.active().sessionState().catalogManager().currentCatalog();
-    find(source, parameter.equals("table") ? catalog() : current)
+    find(source, catalogOfSource())
         .filter(Found::isEncrypted)
         .ifPresent(
             found -> {
@@ -90,6 +90,16 @@ final class GuardedProcedure extends IcebergProcedure {
                           + ".")
                   .inTable(found.fullName());
             });
+  }
+
+  /** The catalog of a source that is named without one, as Iceberg's procedure has it. */
+  private CatalogPlugin catalogOfSource() {
+    CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
+    return switch (name) {
+      case "add_files" -> catalogs.v2SessionCatalog();
+      case "snapshot" -> catalogs.currentCatalog();
+      default -> catalog();
+    };
   }
 
   private void refuseEncryptedImport(InternalRow input) {

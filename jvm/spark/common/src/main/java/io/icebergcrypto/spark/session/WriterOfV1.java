@@ -1,0 +1,42 @@
+package io.icebergcrypto.spark.session;
+
+import java.lang.StackWalker.StackFrame;
+import java.util.Iterator;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
+
+/**
+ * Spark's writer of DataFrames where it saves a table without a call of {@code spark_catalog}: V1,
+ * as Spark has it.
+ */
+public final class WriterOfV1 {
+  private WriterOfV1() {}
+
+  /**
+   * Whether this thread is in {@code saveAsTable} with mode overwrite, which loads the existing
+   * table to see that the DataFrame is not read from it. As soon as it has the table, it drops it
+   * and creates one of another format, both in Spark's own catalog. No rule of an extension sees
+   * that in time: only the callers of the load tell.
+   */
+  public static boolean isAboutToReplace() {
+    return AnalysisContext.get().catalogAndNamespace().isEmpty() // not what a view reads
+        && StackWalker.getInstance().walk(WriterOfV1::loadsTable);
+  }
+
+  private static boolean loadsTable(Stream<StackFrame> frames) {
+    String called = "";
+    for (Iterator<StackFrame> callers = frames.iterator(); callers.hasNext(); ) {
+      StackFrame caller = callers.next();
+      if (called.equals("table")
+          && caller.getMethodName().equals("saveAsTable")
+          && caller.getClassName().startsWith("org.apache.spark.sql.")
+          && caller.getClassName().endsWith(".DataFrameWriter")) {
+        return true;
+      }
+
+      called = caller.getMethodName();
+    }
+
+    return false;
+  }
+}
