@@ -109,7 +109,7 @@ _FIELD_ID = b"PARQUET:field_id"
 # Types whose defaults are in metadata as Arrow has them.
 _FILLED = (BooleanType, IntegerType, LongType, FloatType, DoubleType, StringType)
 # Table properties of encryption that do not change how files are written; value keys are for values, not for files.
-_HARMLESS = ("encryption.plaintext-", "encryption.value-key.")
+_HARMLESS = ("encryption.plaintext-", "encryption.value-key.", "encryption.former-key-id")
 # What these may be; files are written like that.
 _HONOURED = {
     "write.format.default": ("parquet",),

@@ -182,7 +182,7 @@ def document(table: Table) -> dict[str, Any]:
     indirect=["place"],
 )
 def test_rows_that_are_written_are_read_and_no_byte_is_plaintext(place: Place, length: int) -> None:
-    told = {"encryption.data-key-length": str(length)}
+    told = {"encryption.data-key-length": str(length), "encryption.former-key-id": "k0"}
     table = place.create(partition_spec=BY_NOTE if length == 24 else None, table_properties=told)
     table.append(pa.concat_tables([rows(1, 2, 3), rows(4, note="other")]))
     table.overwrite(rows(20, 21), "id = 2")

@@ -1,6 +1,7 @@
 """Tables of other formats in spark_catalog: never in the place of encrypted ones, and dropped with their files."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,11 @@ def test_a_property_of_encryption_is_refused(both: Lake, source: str) -> None:
     both.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('b'='c')")
     assert both.properties(name)["b"] == "c"
     rows.write.mode("append").saveAsTable(name)
+    keyed = rows.write.option(KEY, "k1")
+    refused(both, lambda: keyed.mode("append").saveAsTable(name), does_nothing)
+    with suppress(Exception):  # before the drop, or not at all
+        keyed.mode("overwrite").saveAsTable(name)
+    assert both.rows(f"SELECT * FROM {name}") == [("MARKER",)]
     rows.write.mode("overwrite").saveAsTable(name)
     assert both.rows(f"SELECT * FROM {name}") == [("MARKER",)]
 

@@ -285,7 +285,8 @@ public record CatalogContext(
 
     if (table instanceof BaseTable base) {
       String tableName = fullName(identifier);
-      TableKeys keys = new TableKeys(tableName, managers, this::kms, () -> newest(identifier));
+      TableKeys keys =
+          new TableKeys(tableName, managers, this::kms, () -> newest(identifier, base));
       return new EncryptedTable(operations(base.operations(), keys), base, tableName);
     }
 
@@ -306,14 +307,26 @@ public record CatalogContext(
    * The keys that a table has in the catalog now. A sink of Flink loads its table once, and stages
    * files for months: by the keys of that time, nobody could commit them after rotations.
    */
-  private TableEncryptionManager newest(TableIdentifier identifier) {
-    if (load(identifier).encryption() instanceof TableEncryptionManager manager) {
+  private TableEncryptionManager newest(TableIdentifier identifier, BaseTable loaded) {
+    Table newest = load(identifier);
+    if (!newest.uuid().equals(loaded.uuid())) {
+      throw new NotSupportedException(
+              "it was dropped, and another table was made under its name: its rows are not written"
+                  + " into that one",
+              "Start the job from the beginning, without its checkpoint, if its rows are for the"
+                  + " new table. Nothing was written.")
+          .inTable(fullName(identifier));
+    }
+
+    if (newest.encryption() instanceof TableEncryptionManager manager) {
       return manager;
     }
 
     throw new NotEncryptedException(
             "It was encrypted when this job loaded it. Restart the job from its last checkpoint: it"
-                + " then loads the table again.")
+                + " then loads the table again. If the job then cannot read a manifest that it"
+                + " staged before, encrypt the table again, let the job commit, stop it, and"
+                + " decrypt the table.")
         .inTable(fullName(identifier));
   }
 

@@ -8,6 +8,7 @@ import io.icebergcrypto.config.PropertyNames;
 import java.util.Collection;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.stream.Stream;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NoSuchTableException;
@@ -32,14 +33,16 @@ public record OtherTables(CatalogContext catalog) {
   public void checkNew(TableIdentifier identifier, Map<String, String> properties) {
     checkProperties(identifier, properties.keySet());
     checkName(identifier);
-    if (catalog.encryptsNewTable(identifier.namespace(), properties)) {
+    if (names(identifier)
+        .anyMatch(name -> catalog.encryptsNewTable(name.namespace(), properties))) {
       throw new NotSupportedException(
               "a table that is not Iceberg's would be plaintext, and new tables are to be encrypted"
                   + " here",
               "Create an Iceberg table: USING iceberg, or in Python format(\"iceberg\"). Plaintext"
                   + " tables are for a namespace without "
                   + EncryptionProperties.KEY_ID
-                  + ", and a catalog that neither gives new tables a key id nor requires one."
+                  + ", and a catalog that neither gives new tables a key id nor requires one. If a"
+                  + " table of another format has this name, drop it first, or take another name."
                   + NOTHING_CHANGED)
           .inTable(catalog.fullName(identifier));
     }
@@ -72,7 +75,7 @@ public record OtherTables(CatalogContext catalog) {
    * @throws IcebergCryptoException when its metadata cannot be read
    */
   public void checkName(TableIdentifier identifier) {
-    if (hasKeys(identifier)) {
+    if (names(identifier).anyMatch(this::hasKeys)) {
       String name = catalog.fullName(identifier);
       throw new NotSupportedException(
               "it is encrypted or has keys, and a plaintext table of another format would take its"
@@ -93,6 +96,11 @@ public record OtherTables(CatalogContext catalog) {
    */
   public boolean isNotIceberg(TableIdentifier identifier) {
     return catalog.behind().isHive() && !catalog.delegate().tableExists(identifier);
+  }
+
+  /** As it is written, and in small letters, as Spark's own catalog has it. */
+  private static Stream<TableIdentifier> names(TableIdentifier identifier) {
+    return Stream.of(identifier, identifier.toLowerCase()).distinct();
   }
 
   private boolean hasKeys(TableIdentifier identifier) {

@@ -153,8 +153,10 @@ final class CommitGuard {
             String.format(
                 "The table was encrypted with '%s', and the writer loaded it before decrypt_table."
                     + " To keep what it wrote, encrypt the table again, let the writer commit, stop"
-                    + " it, and decrypt the table. Otherwise have it write its rows again. Nothing"
-                    + " was committed.",
+                    + " it, and decrypt the table. Otherwise have it write its rows again. If a"
+                    + " client without this catalog has committed the file before, nobody can read"
+                    + " the table: delete the file from it (in Java, newDelete().deleteFile)."
+                    + " Nothing was committed.",
                 former))
         .inTable(commit.tableName());
   }

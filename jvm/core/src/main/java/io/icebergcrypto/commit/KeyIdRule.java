@@ -1,5 +1,6 @@
 package io.icebergcrypto.commit;
 
+import io.icebergcrypto.NotEncryptedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -122,9 +123,22 @@ public final class KeyIdRule {
    * Refuses metadata without a key id of a table that had one.
    *
    * @param known the key id that it is known to have had, or null
+   * @throws NotEncryptedException when it is known, and the metadata is as decrypt_table makes it
    * @throws TamperedException when it is known, or the KEKs or the snapshot in force tell
    */
   public static void refuseLost(String tableName, TableMetadata metadata, String known) {
+    if (known != null && isDecrypted(metadata, known)) {
+      throw new NotEncryptedException(
+              String.format(
+                  "It was, with '%s', when this session loaded it, and its properties say that"
+                      + " decrypt_table has made it plaintext since. Load it again (REFRESH TABLE),"
+                      + " and write again what was written for the encrypted table. If nobody of"
+                      + " yours decrypted it, find out who changed its metadata. Nothing was read"
+                      + " or written.",
+                  known))
+          .inTable(tableName);
+    }
+
     String lost = known != null ? known : EncryptionProperties.masterKeyId(metadata);
     if (lost != null) {
       throw new TamperedException(
@@ -142,8 +156,8 @@ public final class KeyIdRule {
           .inTable(tableName);
     }
 
-    Snapshot current = metadata.currentSnapshot();
-    if (current != null && current.keyId() != null) {
+    if (isEncrypted(metadata.currentSnapshot())) {
+      Snapshot current = metadata.currentSnapshot();
       throw new TamperedException(
               String.format(
                   "%s and the table's keys are gone from its metadata: manifest list %s was written"
@@ -154,5 +168,16 @@ public final class KeyIdRule {
                   + " Nothing was read or written.")
           .inTable(tableName);
     }
+  }
+
+  /** Anyone can set that property: who has the keys is refused all the same. */
+  private static boolean isDecrypted(TableMetadata metadata, String keyId) {
+    return keyId.equals(metadata.properties().get(EncryptionProperties.FORMER_KEY_ID))
+        && metadata.encryptionKeys().isEmpty()
+        && metadata.snapshots().stream().noneMatch(KeyIdRule::isEncrypted);
+  }
+
+  private static boolean isEncrypted(Snapshot snapshot) {
+    return snapshot != null && snapshot.keyId() != null;
   }
 }

@@ -7,6 +7,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.Json;
 import io.icebergcrypto.io.checked.ExpectedFile;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.KeyEntries;
 import java.io.IOException;
 import java.io.InputStream;
@@ -99,7 +100,8 @@ final class SealedContent {
       throw file.unreadableKeyMetadata(null, e);
     }
 
-    boolean isKnown = manager.key(kek.keyId()) != null;
+    EncryptedKey own = manager.key(kek.keyId());
+    boolean isKnown = own != null && Kek.isWrappedAlike(own, kek);
     TableEncryptionManager newest = isKnown ? manager : manager.newest();
     return keyMetadata(newest, file, kek, key);
   }

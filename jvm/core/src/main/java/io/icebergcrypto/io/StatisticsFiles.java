@@ -79,13 +79,13 @@ record StatisticsFiles(TableEncryptionManager manager) {
       implements OutputFile {
     @Override
     public PositionOutputStream create() {
-      NativeEncryptionOutputFile file = manager.encryptStatistics(stored);
+      NativeEncryptionOutputFile file = manager.encryptKeepingKey(stored);
       return new EncryptedStream(manager, file, file.encryptingOutputFile().create());
     }
 
     @Override
     public PositionOutputStream createOrOverwrite() {
-      NativeEncryptionOutputFile file = manager.encryptStatistics(stored);
+      NativeEncryptionOutputFile file = manager.encryptKeepingKey(stored);
       return new EncryptedStream(manager, file, file.encryptingOutputFile().createOrOverwrite());
     }
 

@@ -324,8 +324,8 @@ public class TableEncryptionManager extends KeyRegisteringManager {
             : UnaryOperator.identity());
   }
 
-  /** The same for a statistics file, which may be Puffin as deletion vectors are. */
-  final NativeEncryptionOutputFile encryptStatistics(OutputFile plainOutput) {
+  /** The same for a file whose key is kept in another way, which may be Puffin, too: statistics. */
+  public final NativeEncryptionOutputFile encryptKeepingKey(OutputFile plainOutput) {
     return encrypt(plainOutput, UnaryOperator.identity());
   }
 

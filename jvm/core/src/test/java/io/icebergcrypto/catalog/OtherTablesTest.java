@@ -76,6 +76,15 @@ class OtherTablesTest extends LakeFixture {
     }
   }
 
+  /** Spark's own catalog has it in small letters. */
+  @Test
+  void aNameInCapitalsIsNoOther() {
+    catalog.buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1").create();
+    assertThatThrownBy(() -> others().checkName(TableIdentifier.of("DB", "T")))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("it is encrypted or has keys");
+  }
+
   @Test
   void aTableWithValueKeysKeepsItsName() {
     catalog

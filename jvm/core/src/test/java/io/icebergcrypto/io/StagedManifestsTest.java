@@ -155,6 +155,31 @@ class StagedManifestsTest extends LakeFixture {
     assertThat(TestLake.path(location(1))).doesNotExist();
   }
 
+  /** Its rows are of another table, and its KEKs are for others. */
+  @Test
+  void nothingIsStagedForATableThatWasMadeAgain() {
+    catalog.dropTable(T, false);
+    TestLake.createTable(catalog, "t", Map.of());
+
+    assertThatThrownBy(() -> stage(location(1)))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("lake.db.t", "another table was made under its name");
+    assertThat(TestLake.path(location(1))).doesNotExist();
+  }
+
+  /** Checkpoints without rows commit nothing, so it does not learn of a rotation. */
+  @Test
+  void anIdleCommitterTakesTheKekAsItIsWrappedNow() throws IOException {
+    try (EncryptedCatalog idle = lake.open(Map.of("encryption.kms.cache.ttl-ms", "0"))) {
+      Table committer = idle.loadTable(T);
+      MasterKeyRotation.run(catalog, T, "k2", false);
+      ManifestFile staged = stage(location(1));
+      TestKeystore.existing(folder).delete("k1");
+
+      assertThat(read(committer, staged)).hasSize(1);
+    }
+  }
+
   private void removeOlderKek() {
     String newest = Kek.newest(TestLake.metadata(catalog.loadTable(T))).orElseThrow().keyId();
     catalog

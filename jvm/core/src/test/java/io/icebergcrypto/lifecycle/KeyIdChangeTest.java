@@ -342,6 +342,11 @@ class KeyIdChangeTest extends LakeFixture {
     assertThatThrownBy(() -> before.io().newOutputFile(staged))
         .isInstanceOf(NotEncryptedException.class)
         .hasMessageContainingAll("lake.db.t", "Restart the job");
+    before.refresh();
+    assertThatThrownBy(before::encryption)
+        .as("it was decrypted by those who may")
+        .isInstanceOf(NotEncryptedException.class)
+        .hasMessageContainingAll("lake.db.t", "decrypt_table has made it plaintext", "REFRESH");
   }
 
   @Test

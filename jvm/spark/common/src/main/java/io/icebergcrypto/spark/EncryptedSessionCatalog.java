@@ -116,6 +116,7 @@ public class EncryptedSessionCatalog<
   public Table loadTable(Identifier ident) throws NoSuchTableException {
     if (WriterOfV1.isAboutToReplace()) {
       others().checkNew(identifier(ident), Map.of());
+      WriterOfV1.allow(identifier(ident));
     }
 
     return super.loadTable(ident);
@@ -124,6 +125,7 @@ public class EncryptedSessionCatalog<
   /** Iceberg's catalog of Hive would drop any table of the metastore, and leave its files. */
   @Override
   public boolean dropTable(Identifier ident) {
+    WriterOfV1.forget();
     return !(ident instanceof PathIdentifier) && others().isNotIceberg(identifier(ident))
         ? session.dropTable(ident)
         : super.dropTable(ident);

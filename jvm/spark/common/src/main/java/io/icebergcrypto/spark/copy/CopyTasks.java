@@ -308,7 +308,7 @@ final class CopyTasks implements Serializable {
         plan.target(
             source, String.format("%s-%s-%s%s", name, plan.run(), UUID.randomUUID(), suffix));
     String path = plan.staged(target);
-    NativeEncryptionOutputFile file = manager.encrypt(tree.io().newOutputFile(path));
+    NativeEncryptionOutputFile file = manager.encryptKeepingKey(tree.io().newOutputFile(path));
     try {
       long length = content.write(file.encryptingOutputFile());
       EncryptedKey key =

@@ -3,8 +3,10 @@ package io.icebergcrypto.spark.session;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.catalog.OtherTables;
-import java.util.HashMap;
+import io.icebergcrypto.config.PropertyNames;
+import io.icebergcrypto.spark.columns.FromScala;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.BiConsumer;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.SparkSession;
@@ -15,7 +17,8 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.command.AlterTableSetPropertiesCommand;
 import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import org.apache.spark.sql.execution.datasources.CreateTable;
-import scala.runtime.BoxedUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Refuses tables that Spark would create in its session catalog past {@code spark_catalog}, where
@@ -28,6 +31,8 @@ final class SessionTablesRule extends Rule<LogicalPlan> {
   /** The command of saveAsTable in Spark 4.1, which drops a table before it creates another. */
   private static final String SAVE_AS_TABLE = "SaveAsV1TableCommand";
 
+  private static final Logger LOG = LoggerFactory.getLogger(SessionTablesRule.class);
+
   private final SparkSession spark;
 
   SessionTablesRule(SparkSession spark) {
@@ -39,43 +44,46 @@ final class SessionTablesRule extends Rule<LogicalPlan> {
     if (plan instanceof CreateTable create) {
       checkNew(create.tableDesc(), create.mode());
     } else if (SAVE_AS_TABLE.equals(plan.nodeName())) {
-      checkNew((CatalogTable) plan.productElement(0), (SaveMode) plan.productElement(1));
+      WriterOfV1.forget(); // of an earlier statement
+      CatalogTable table = (CatalogTable) plan.productElement(0);
+      checkNew(table, (SaveMode) plan.productElement(1));
+      check(table.identifier(), (others, name) -> WriterOfV1.allow(name));
     } else if (plan instanceof CreateTableLikeCommand create) {
-      checkNew(create.targetTable(), put(create.properties(), new HashMap<>()), SaveMode.Ignore);
+      checkNew(create.targetTable(), FromScala.map(create.properties()), SaveMode.Ignore);
     } else if (plan instanceof AlterTableSetPropertiesCommand alter && !alter.isView()) {
-      Map<String, String> properties = put(alter.properties(), new HashMap<>());
-      check(alter.tableName(), (others, name) -> others.checkProperties(name, properties.keySet()));
+      Set<String> properties = FromScala.map(alter.properties()).keySet();
+      check(alter.tableName(), (others, name) -> others.checkProperties(name, properties));
     }
 
     return plan;
   }
 
-  private static Map<String, String> put(
-      scala.collection.immutable.Map<String, String> from, Map<String, String> into) {
-    from.iterator()
-        .foreach(
-            property -> {
-              into.put(property._1(), property._2());
-              return BoxedUnit.UNIT;
-            });
-    return into;
-  }
-
   private void checkNew(CatalogTable table, SaveMode mode) {
-    Map<String, String> properties = put(table.properties(), new HashMap<>());
-    put(table.storage().properties(), properties); // options
+    Map<String, String> properties = FromScala.map(table.properties());
+    properties.putAll(FromScala.map(table.storage().properties())); // options
     checkNew(table.identifier(), properties, mode);
   }
 
-  /** A table that is there is replaced, appended to or left alone, as the mode says. */
+  /**
+   * A table that is there is replaced, appended to or left alone, as the mode says. Where one was
+   * replaced with a check, it has been dropped, and nothing is refused any more.
+   */
   private void checkNew(TableIdentifier table, Map<String, String> properties, SaveMode mode) {
     check(
         table,
         (others, name) -> {
-          if (mode == SaveMode.Overwrite || !spark.sessionState().catalog().tableExists(table)) {
+          if (mode == SaveMode.Overwrite && WriterOfV1.wasAllowed(name)) {
+            properties.keySet().stream()
+                .filter(PropertyNames::isOfEncryption)
+                .forEach(
+                    option ->
+                        LOG.warn("{} of {} does nothing: its rows are plaintext", option, name));
+          } else if (mode == SaveMode.Overwrite
+              || !spark.sessionState().catalog().tableExists(table)) {
             others.checkNew(name, properties);
           } else if (mode == SaveMode.Append) {
             others.checkName(name);
+            others.checkProperties(name, properties.keySet());
           }
         });
   }

@@ -2,7 +2,9 @@ package io.icebergcrypto.spark.session;
 
 import java.lang.StackWalker.StackFrame;
 import java.util.Iterator;
+import java.util.Locale;
 import java.util.stream.Stream;
+import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 
 /**
@@ -10,7 +12,32 @@ import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
  * as Spark has it.
  */
 public final class WriterOfV1 {
+  /** The last name that this thread's writer was allowed to replace, in small letters. */
+  private static final ThreadLocal<String> ALLOWED = new ThreadLocal<>();
+
   private WriterOfV1() {}
+
+  /**
+   * Remembers that the writer may replace a table: what it creates next has passed its checks, and
+   * a refusal after the drop would lose the table.
+   */
+  public static void allow(TableIdentifier table) {
+    ALLOWED.set(key(table));
+  }
+
+  /** Whether the writer has probably dropped the table by now, to create another. */
+  static boolean wasAllowed(TableIdentifier table) {
+    return key(table).equals(ALLOWED.get());
+  }
+
+  /** Forgets it: another statement dropped a table. */
+  public static void forget() {
+    ALLOWED.remove();
+  }
+
+  private static String key(TableIdentifier table) {
+    return table.toString().toLowerCase(Locale.ROOT);
+  }
 
   /**
    * Whether this thread is in {@code saveAsTable} with mode overwrite, which loads the existing
