@@ -170,13 +170,16 @@ class StagedManifestsTest extends LakeFixture {
   /** Checkpoints without rows commit nothing, so it does not learn of a rotation. */
   @Test
   void anIdleCommitterTakesTheKekAsItIsWrappedNow() throws IOException {
-    try (EncryptedCatalog idle = lake.open(Map.of("encryption.kms.cache.ttl-ms", "0"))) {
+    try (EncryptedCatalog idle = lake.open(Map.of())) {
       Table committer = idle.loadTable(T);
       MasterKeyRotation.run(catalog, T, "k2", false);
       ManifestFile staged = stage(location(1));
-      TestKeystore.existing(folder).delete("k1");
-
       assertThat(read(committer, staged)).hasSize(1);
+
+      catalog.dropTable(T, false);
+      assertThatThrownBy(() -> read(committer, staged))
+          .as("by the KEK of the catalog, not by that of its start")
+          .isInstanceOf(NoSuchTableException.class);
     }
   }
 
