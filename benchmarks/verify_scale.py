@@ -1,13 +1,14 @@
 """What verification costs as a table grows, and what it takes of the driver's memory.
 
-    python benchmarks/verify_scale.py [--depth DEPTH]... [--plot FILE.svg] [FILES ...]
+    python benchmarks/verify_scale.py [--depth DEPTH]... [--plot FILE.svg] [--snapshots N] [FILES ...]
 
 Depths are magic, structure and deep (all); FILES are numbers of data files (1000 10000 100000). The files are hard
 links to one small encrypted Parquet file, each with a path and an entry of its own, so this measures what a file costs
 beside its bytes; benchmarks/deep_speed.py measures bytes. Spark is a standalone cluster on 127.0.0.1: a master and two
 workers, each with an executor of one core and 640 MiB, and the driver has 1 GiB. Prints for each number: seconds
 (median and range of three runs), files a second, the driver's heap at the end (after a full collection) and its peak.
---plot draws the seconds (needs the extra `bench`).
+--plot draws the seconds (needs the extra `bench`). --snapshots verifies, in place of that, all snapshots of a table of
+one file that has N of them, and 10 earlier metadata files.
 """
 
 import argparse
@@ -51,7 +52,7 @@ class Cost:
         return statistics.median(self.seconds)
 
 
-def main(depths: Sequence[str], numbers: Sequence[int], plot: Path | None) -> None:
+def main(depths: Sequence[str], numbers: Sequence[int], plot: Path | None, snapshots: int) -> None:
     pyplot = importlib.import_module("matplotlib.pyplot") if plot else None
     costs: list[Cost] = []
     with tempfile.TemporaryDirectory(prefix="iceberg-crypto-benchmark-") as name:
@@ -61,6 +62,9 @@ def main(depths: Sequence[str], numbers: Sequence[int], plot: Path | None) -> No
             spark = session(folder, master)
             try:
                 warm_up(spark, depths)
+                if snapshots:
+                    measure_snapshots(spark, snapshots)
+                    return
                 for files in numbers:
                     table = make_table(spark, files)
                     costs += [measure(spark, table, files, depth) for depth in depths]
@@ -155,6 +159,38 @@ def measure(spark: SparkSession, table: str, files: int, depth: str) -> Cost:
     return cost
 
 
+def measure_snapshots(spark: SparkSession, snapshots: int) -> None:
+    table = make_table(spark, 1)
+    spark.sql(
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('write.metadata.previous-versions-max'='10',"
+        f" 'write.metadata.delete-after-commit.enabled'='true')"
+    )
+    jvm: Any = spark._jvm
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
+    for begin in range(1, snapshots, 200):
+        transaction = loaded.newTransaction()
+        for _ in range(begin, min(begin + 200, snapshots)):
+            transaction.newFastAppend().commit()
+        transaction.commitTransaction()
+    spark.sql(f"REFRESH TABLE {table}")
+    for all_snapshots in (False, True):
+        seconds = []
+        for _ in range(ROUNDS):
+            reset_peak(spark)
+            start = time.perf_counter()
+            with verify_table(spark, table, all_snapshots=all_snapshots, progress=False) as report:
+                seconds.append(time.perf_counter() - start)
+                peak, heap = peak_heap(spark), heap_in_use(spark)
+                assert report.ok, report
+                lists = sum(one.files for one in report.counts if one.kind == "manifest list")
+        print(
+            f"{snapshots:,} snapshots, {all_snapshots=}: {lists:,} manifest lists, "
+            f"{statistics.median(seconds):.1f} s ({min(seconds):.1f} to {max(seconds):.1f}), "
+            f"heap {heap:.0f} MB, peak {peak:.0f} MB",
+            flush=True,
+        )
+
+
 def make_table(spark: SparkSession, files: int) -> str:
     """A table whose data files are links to the first one, listed with its key."""
     name = f"lake.db.t{files}"
@@ -215,6 +251,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="What verification costs as a table grows.")
     parser.add_argument("--depth", action="append", choices=DEPTHS)
     parser.add_argument("--plot", type=Path, help="draw the seconds into this file")
+    parser.add_argument("--snapshots", type=int, default=0, metavar="N")
     parser.add_argument("files", nargs="*", type=int)
     given = parser.parse_args()
-    main(given.depth or DEPTHS, given.files or [1_000, 10_000, 100_000], given.plot)
+    numbers = given.files or [1_000, 10_000, 100_000]
+    main(given.depth or DEPTHS, numbers, given.plot, given.snapshots)

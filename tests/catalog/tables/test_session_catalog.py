@@ -146,6 +146,12 @@ def test_no_plaintext_where_a_namespace_has_a_key(both: Lake, source: str) -> No
     overwrite = rows.write.mode("overwrite")
     refused(both, lambda: overwrite.saveAsTable(f"{name}_before"), "would be plaintext")
     assert both.rows(f"SELECT * FROM {name}_before") == [("MARKER",)] * 2
+    # what may replace a table may not make one later
+    both.sql(f"ALTER NAMESPACE enc_hive.{both.namespace} UNSET DBPROPERTIES ('{KEY}')")
+    overwrite.saveAsTable(f"{name}_before")
+    both.sql(f"ALTER TABLE {name}_before RENAME TO {name}_after")
+    both.sql(f"ALTER NAMESPACE enc_hive.{both.namespace} SET DBPROPERTIES ('{KEY}'='k2')")
+    refused(both, lambda: overwrite.saveAsTable(f"{name}_before"), "would be plaintext")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
@@ -286,7 +287,7 @@ public record CatalogContext(
     if (table instanceof BaseTable base) {
       String tableName = fullName(identifier);
       TableKeys keys =
-          new TableKeys(tableName, managers, this::kms, () -> newest(identifier, base));
+          new TableKeys(tableName, managers, this::kms, uuid -> newest(identifier, uuid));
       return new EncryptedTable(operations(base.operations(), keys), base, tableName);
     }
 
@@ -307,9 +308,10 @@ public record CatalogContext(
    * The keys that a table has in the catalog now. A sink of Flink loads its table once, and stages
    * files for months: by the keys of that time, nobody could commit them after rotations.
    */
-  private TableEncryptionManager newest(TableIdentifier identifier, BaseTable loaded) {
+  private TableEncryptionManager newest(TableIdentifier identifier, String uuid) {
     Table newest = load(identifier);
-    if (!newest.uuid().equals(loaded.uuid())) {
+    if (newest instanceof BaseTable table
+        && !Objects.equals(table.operations().current().uuid(), uuid)) {
       throw new NotSupportedException(
               "it was dropped, and another table was made under its name: its rows are not written"
                   + " into that one",
@@ -323,10 +325,12 @@ public record CatalogContext(
     }
 
     throw new NotEncryptedException(
-            "It was encrypted when this job loaded it. Restart the job from its last checkpoint: it"
-                + " then loads the table again. If the job then cannot read a manifest that it"
-                + " staged before, encrypt the table again, let the job commit, stop it, and"
-                + " decrypt the table.")
+            String.format(
+                "It was encrypted when this job loaded it. Restart the job from its last"
+                    + " checkpoint: it then loads the table again. If the job then cannot read a"
+                    + " manifest that it staged before, encrypt the table again, with the same key"
+                    + " (%s), let the job commit, stop it, and decrypt the table.",
+                newest.properties().get(EncryptionProperties.FORMER_KEY_ID)))
         .inTable(fullName(identifier));
   }
 

@@ -127,15 +127,16 @@ public final class KeyIdRule {
    * @throws TamperedException when it is known, or the KEKs or the snapshot in force tell
    */
   public static void refuseLost(String tableName, TableMetadata metadata, String known) {
-    if (known != null && isDecrypted(metadata, known)) {
+    String former = metadata.properties().get(EncryptionProperties.FORMER_KEY_ID);
+    if (known != null && former != null && isWithoutKeys(metadata)) {
       throw new NotEncryptedException(
               String.format(
                   "It was, with '%s', when this session loaded it, and its properties say that"
-                      + " decrypt_table has made it plaintext since. Load it again (REFRESH TABLE),"
-                      + " and write again what was written for the encrypted table. If nobody of"
-                      + " yours decrypted it, find out who changed its metadata. Nothing was read"
-                      + " or written.",
-                  known))
+                      + " decrypt_table has made it plaintext since (from '%s'). Load it again"
+                      + " (REFRESH TABLE), and write again what was written for the encrypted"
+                      + " table. If nobody of yours decrypted it, find out who changed its"
+                      + " metadata. Nothing was read or written.",
+                  known, former))
           .inTable(tableName);
     }
 
@@ -170,10 +171,8 @@ public final class KeyIdRule {
     }
   }
 
-  /** Anyone can set that property: who has the keys is refused all the same. */
-  private static boolean isDecrypted(TableMetadata metadata, String keyId) {
-    return keyId.equals(metadata.properties().get(EncryptionProperties.FORMER_KEY_ID))
-        && metadata.encryptionKeys().isEmpty()
+  private static boolean isWithoutKeys(TableMetadata metadata) {
+    return metadata.encryptionKeys().isEmpty()
         && metadata.snapshots().stream().noneMatch(KeyIdRule::isEncrypted);
   }
 

@@ -10,6 +10,7 @@ import io.icebergcrypto.kms.BoundKmsClient;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -23,7 +24,7 @@ public final class TableKeys {
   private final String tableName;
   private final EncryptionManagerFactory factory;
   private final Supplier<? extends KeyManagementClient> kms;
-  private final Supplier<TableEncryptionManager> newest;
+  private final Function<String, TableEncryptionManager> newest;
 
   private TableEncryptionManager manager;
   private String uuid; // the manager's table
@@ -41,13 +42,14 @@ public final class TableKeys {
   /**
    * The keys of a table.
    *
-   * @param newest loads the table again, and gives the manager that it then has; may be null
+   * @param newest loads the table of this UUID again, and gives the manager that it then has; may
+   *     be null
    */
   public TableKeys(
       String tableName,
       EncryptionManagerFactory factory,
       Supplier<? extends KeyManagementClient> kms,
-      Supplier<TableEncryptionManager> newest) {
+      Function<String, TableEncryptionManager> newest) {
     this.tableName = tableName;
     this.factory = factory;
     this.kms = kms;
@@ -140,8 +142,9 @@ public final class TableKeys {
       } else {
         KeyManagementClient bound = new BoundKmsClient(metadata.uuid(), kms.get());
         this.manager = factory.create(tableName, metadata.encryptionKeys(), keyId, length, bound);
-        manager.reloadedBy(newest);
-        this.uuid = metadata.uuid();
+        String table = metadata.uuid();
+        manager.reloadedBy(newest == null ? null : () -> newest.apply(table));
+        this.uuid = table;
       }
 
       manager.writesBy(properties);

@@ -337,6 +337,7 @@ class KeyIdChangeTest extends LakeFixture {
     Table before = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     String job = "0123456789abcdef0123456789abcdef";
     String staged = before.location() + "/metadata/" + job + "-" + job + "-00000-0-1-00001.avro";
+    MasterKeyRotation.run(catalog, T, "k2", false);
     TableMetadata base = TestLake.metadata(catalog.loadTable(T));
     KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
     assertThatThrownBy(() -> before.io().newOutputFile(staged))

@@ -125,7 +125,6 @@ public class EncryptedSessionCatalog<
   /** Iceberg's catalog of Hive would drop any table of the metastore, and leave its files. */
   @Override
   public boolean dropTable(Identifier ident) {
-    WriterOfV1.forget();
     return !(ident instanceof PathIdentifier) && others().isNotIceberg(identifier(ident))
         ? session.dropTable(ident)
         : super.dropTable(ident);

@@ -41,6 +41,7 @@ final class SessionTablesRule extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
+    WriterOfV1.forgetAfterwards();
     if (plan instanceof CreateTable create) {
       checkNew(create.tableDesc(), create.mode());
     } else if (SAVE_AS_TABLE.equals(plan.nodeName())) {

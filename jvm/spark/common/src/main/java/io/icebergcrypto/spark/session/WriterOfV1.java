@@ -30,9 +30,23 @@ public final class WriterOfV1 {
     return key(table).equals(ALLOWED.get());
   }
 
-  /** Forgets it: another statement dropped a table. */
-  public static void forget() {
+  /** Forgets it, as the writer's statement is over. */
+  static void forget() {
     ALLOWED.remove();
+  }
+
+  /** The same, unless this thread is still in that statement. */
+  static void forgetAfterwards() {
+    if (ALLOWED.get() != null
+        && !StackWalker.getInstance().walk(frames -> frames.anyMatch(WriterOfV1::saves))) {
+      forget();
+    }
+  }
+
+  private static boolean saves(StackFrame caller) {
+    return caller.getMethodName().equals("saveAsTable")
+        && caller.getClassName().startsWith("org.apache.spark.sql.")
+        && caller.getClassName().endsWith(".DataFrameWriter");
   }
 
   private static String key(TableIdentifier table) {
@@ -54,10 +68,7 @@ public final class WriterOfV1 {
     String called = "";
     for (Iterator<StackFrame> callers = frames.iterator(); callers.hasNext(); ) {
       StackFrame caller = callers.next();
-      if (called.equals("table")
-          && caller.getMethodName().equals("saveAsTable")
-          && caller.getClassName().startsWith("org.apache.spark.sql.")
-          && caller.getClassName().endsWith(".DataFrameWriter")) {
+      if (called.equals("table") && saves(caller)) {
         return true;
       }
 
