@@ -2,10 +2,13 @@
 
 import secrets
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import Keystore, Kms, configure_spark
+
+_AT_ONCE = 200  # each change of a transaction keeps the metadata before it
 
 
 def new_keystore(folder: Path) -> Keystore:
@@ -22,3 +25,12 @@ def start_spark(folder: Path, keys: Kms, master: str = "local[1]", **settings: s
     for name, value in settings.items():
         builder = builder.config(name.replace("_", "."), value)
     return configure_spark(builder, type="hadoop", warehouse=str(folder), kms=keys).getOrCreate()
+
+
+def grow(table: Any, snapshots: int) -> None:
+    """Make so many snapshots without a file, in a table of Iceberg's Java API."""
+    for done in range(0, snapshots, _AT_ONCE):
+        transaction = table.newTransaction()
+        for _ in range(min(_AT_ONCE, snapshots - done)):
+            transaction.newFastAppend().commit()
+        transaction.commitTransaction()

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _spark import new_keystore, start_spark
+from _spark import grow, new_keystore, start_spark
 from pyspark.sql import SparkSession
 
 TABLES = {"with": "require", "without": "off"}
@@ -36,10 +36,7 @@ def measure(spark: SparkSession, properties: dict[str, str], snapshots: int, rou
     catalogs = {name: open_catalog(spark, properties, choice) for name, choice in TABLES.items()}
     tables = {name: create(spark, catalog, name) for name, catalog in catalogs.items()}
     for table in tables.values():
-        transaction = table.newTransaction()
-        for _ in range(snapshots):
-            transaction.newFastAppend().commit()
-        transaction.commitTransaction()
+        grow(table, snapshots)
 
     file = Path(tables["with"].operations().current().metadataFileLocation().removeprefix("file:"))
     kilobytes = file.stat().st_size / 1000

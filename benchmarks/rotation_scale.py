@@ -38,9 +38,9 @@ COMMITS = 10  # snapshots of each table; rewrap encrypts the key of each again
 
 
 @contextmanager
-def kms(folder: Path, *, vault: bool, slow: bool = False) -> Iterator[tuple[Kms, Kms]]:
-    """A KMS with a master key, `lake`: as Spark has it, and as its operator."""
-    if not vault:
+def kms(folder: Path, *, slow: bool) -> Iterator[tuple[Kms, Kms]]:
+    """A KMS with a master key, `lake`: as Spark has it, and as its operator. A slow one is a Vault."""
+    if not slow:
         keys = new_keystore(folder)
         keys.create_key(KEY)
         yield keys, keys
@@ -50,8 +50,7 @@ def kms(folder: Path, *, vault: bool, slow: bool = False) -> Iterator[tuple[Kms,
         admin = Vault(**{**server.fields, **server.admin})
         admin.create_key(KEY)
         assert server.proxy is not None
-        if slow:
-            server.proxy.mode = "slow"
+        server.proxy.mode = "slow"
         yield Vault(**server.fields), admin
     finally:
         server.stop()
@@ -62,7 +61,7 @@ def main(
 ) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="rotation-scale-") as folder,
-        kms(Path(folder), vault=slow, slow=slow) as (keys, admin),
+        kms(Path(folder), slow=slow) as (keys, admin),
     ):
         spark = start_spark(Path(folder) / "warehouse", keys, "local[2]", spark_log_level="ERROR")
         spark.sql("CREATE NAMESPACE lake.db")

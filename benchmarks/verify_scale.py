@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from _spark import new_keystore, start_spark
+from _spark import grow, new_keystore, start_spark
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
@@ -167,11 +167,7 @@ def measure_snapshots(spark: SparkSession, snapshots: int) -> None:
     )
     jvm: Any = spark._jvm
     loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
-    for begin in range(1, snapshots, 200):
-        transaction = loaded.newTransaction()
-        for _ in range(begin, min(begin + 200, snapshots)):
-            transaction.newFastAppend().commit()
-        transaction.commitTransaction()
+    grow(loaded, snapshots - 1)
     spark.sql(f"REFRESH TABLE {table}")
     for all_snapshots in (False, True):
         seconds = []

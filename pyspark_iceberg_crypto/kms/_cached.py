@@ -79,6 +79,11 @@ class _Entry:
         self.held = bytearray()
         self.ends = float("inf")
 
+    def load(self, unwrapped: bytes) -> None:
+        """Give the key to those who wait for it."""
+        self.held[:] = unwrapped
+        self.loaded.set_result(self.held)
+
     def wipe(self) -> None:
         self.held[:] = bytes(len(self.held))
 
@@ -121,8 +126,7 @@ class _Cache:
         if not self.keeps:
             return
         entry = _Entry()
-        entry.held[:] = unwrapped
-        entry.loaded.set_result(entry.held)
+        entry.load(unwrapped)
         with self._lock:
             self._wipe_ended()
             if key not in self._entries:
@@ -162,8 +166,7 @@ class _Cache:
             raise
         with self._lock:
             entry.ends = time.monotonic() + self._seconds
-            entry.held[:] = unwrapped
-            entry.loaded.set_result(entry.held)
+            entry.load(unwrapped)
         return unwrapped
 
     def _wipe_ended(self) -> None:

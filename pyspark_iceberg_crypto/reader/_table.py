@@ -403,17 +403,20 @@ _Scan = TypeVar("_Scan", EncryptedScan, EncryptedIncrementalScan)
 
 
 def _planner(scan: EncryptedScan | EncryptedIncrementalScan) -> Planner:
+    shown = _as_shown(scan)
     return Planner(
-        table_metadata=_as_shown(scan),
+        table_metadata=shown,
         io=scan.io,
-        row_filter=_filter(scan),
+        row_filter=_filter(scan, shown),
         case_sensitive=scan.case_sensitive,
         options=scan.options,
     )
 
 
-def _filter(scan: EncryptedScan | EncryptedIncrementalScan) -> BooleanExpression:
-    return _filters.fitting(scan.row_filter, _as_shown(scan).schema(), scan.case_sensitive)
+def _filter(
+    scan: EncryptedScan | EncryptedIncrementalScan, shown: TableMetadata
+) -> BooleanExpression:
+    return _filters.fitting(scan.row_filter, shown.schema(), scan.case_sensitive)
 
 
 def _as_shown(scan: EncryptedScan | EncryptedIncrementalScan) -> TableMetadata:
@@ -434,11 +437,12 @@ def _rows(scan: _Scan, dictionary_columns: tuple[str, ...] = ()) -> Rows:
             f"{', '.join(sorted(lineage))}: row lineage is not read in Python",
             "Read it with Spark.",
         )
+    shown = _as_shown(scan)
     return Rows(
-        _as_shown(scan),
+        shown,
         scan.io,
         scan.projection(),
-        _filter(scan),
+        _filter(scan, shown),
         scan.case_sensitive,
         scan.limit,
         dictionary_columns=dictionary_columns,

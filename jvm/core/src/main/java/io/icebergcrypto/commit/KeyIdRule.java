@@ -157,8 +157,8 @@ public final class KeyIdRule {
           .inTable(tableName);
     }
 
-    if (isEncrypted(metadata.currentSnapshot())) {
-      Snapshot current = metadata.currentSnapshot();
+    Snapshot current = metadata.currentSnapshot();
+    if (current != null && current.keyId() != null) {
       throw new TamperedException(
               String.format(
                   "%s and the table's keys are gone from its metadata: manifest list %s was written"
@@ -173,10 +173,6 @@ public final class KeyIdRule {
 
   private static boolean isWithoutKeys(TableMetadata metadata) {
     return metadata.encryptionKeys().isEmpty()
-        && metadata.snapshots().stream().noneMatch(KeyIdRule::isEncrypted);
-  }
-
-  private static boolean isEncrypted(Snapshot snapshot) {
-    return snapshot != null && snapshot.keyId() != null;
+        && metadata.snapshots().stream().allMatch(snapshot -> snapshot.keyId() == null);
   }
 }

@@ -290,8 +290,7 @@ class KeyIdChangeTest extends LakeFixture {
     TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     Transaction replace = catalog.buildTable(T, TestLake.SCHEMA).replaceTransaction();
     replace.newAppend().appendFile(TestLake.write(replace.table(), 2)).commit();
-    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
-    KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
+    decrypt();
     assertThatThrownBy(replace::commitTransaction)
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContainingAll("lake.db.t", "cannot be set on a table that is not encrypted");
@@ -300,13 +299,17 @@ class KeyIdChangeTest extends LakeFixture {
     assertThat(table.currentSnapshot()).isNull();
   }
 
+  private void decrypt() {
+    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
+    KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
+  }
+
   /** A worker of Kafka Connect writes it, and the coordinator loads the table again. */
   @Test
   void aFileFromBeforeADecryptionIsRefused() throws IOException {
     Table before = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     DataFile encrypted = TestLake.write(before, 2);
-    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
-    KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
+    decrypt();
     Table table = catalog.loadTable(T);
     assertThat(table.properties()).containsEntry("encryption.former-key-id", "k1");
     assertThatThrownBy(() -> table.newAppend().appendFile(encrypted).commit())
@@ -338,8 +341,7 @@ class KeyIdChangeTest extends LakeFixture {
     String job = "0123456789abcdef0123456789abcdef";
     String staged = before.location() + "/metadata/" + job + "-" + job + "-00000-0-1-00001.avro";
     MasterKeyRotation.run(catalog, T, "k2", false);
-    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
-    KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
+    decrypt();
     assertThatThrownBy(() -> before.io().newOutputFile(staged))
         .isInstanceOf(NotEncryptedException.class)
         .hasMessageContainingAll("lake.db.t", "Restart the job");
@@ -354,8 +356,7 @@ class KeyIdChangeTest extends LakeFixture {
   void aStockClientAddsSuchAFileAndNobodyReadsTheTable() throws IOException {
     Table before = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     DataFile encrypted = TestLake.write(before, 2);
-    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
-    KeyIdChange.decrypt(catalog, T, base, PlaintextForm.of(base));
+    decrypt();
     Table stock = lake.openStock().loadTable(T);
     stock.newAppend().appendFile(encrypted).commit();
     assertThatThrownBy(() -> TestLake.ids(stock))

@@ -169,7 +169,9 @@ public class StreamsBenchmark {
     }
 
     OutputFile file =
-        (streams.equals("ours") ? new EncryptedOutput(output, () -> {}, stream -> stream) : output)
+        (streams.equals("ours")
+                ? new EncryptedOutput(output, () -> {}, stream -> stream, any -> any)
+                : output)
             .encryptingOutputFile();
     try (PositionOutputStream out = file.create()) {
       for (int done = 0; done < length; done += buffer.length) {

@@ -1,7 +1,6 @@
 package io.icebergcrypto.io.checked;
 
 import io.icebergcrypto.kms.config.Services;
-import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -31,13 +30,13 @@ public final class OpenParquetFile {
    * threads opened. None before the first file.
    */
   public synchronized List<String> locations() {
-    List<String> all = new ArrayList<>(onOtherThreads);
+    Set<String> all = new LinkedHashSet<>();
     if (current != null) {
-      all.remove(current);
-      all.add(0, current);
+      all.add(current);
     }
 
-    return all;
+    all.addAll(onOtherThreads);
+    return List.copyOf(all);
   }
 
   synchronized void opened(String newTable, String newLocation) {

@@ -22,14 +22,6 @@ public record EncryptedOutput(
     UnaryOperator<PositionOutputStream> around,
     UnaryOperator<OutputFile> guard)
     implements NativeEncryptionOutputFile {
-  /** One that is written, whatever it is. */
-  EncryptedOutput(
-      NativeEncryptionOutputFile file,
-      Runnable beforeParquet,
-      UnaryOperator<PositionOutputStream> around) {
-    this(file, beforeParquet, around, UnaryOperator.identity());
-  }
-
   @Override
   public NativeEncryptionKeyMetadata keyMetadata() {
     return file.keyMetadata();

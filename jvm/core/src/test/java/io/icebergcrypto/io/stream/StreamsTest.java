@@ -84,7 +84,9 @@ class StreamsTest {
   @ValueSource(ints = {0, 1, 4096, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 77})
   void icebergReadsWhatThisWrote(int length) throws IOException {
     byte[] plain = plaintext(length);
-    write(new EncryptedOutput(file, () -> {}, stream -> stream).encryptingOutputFile(), plain);
+    write(
+        new EncryptedOutput(file, () -> {}, stream -> stream, any -> any).encryptingOutputFile(),
+        plain);
     NativeEncryptionKeyMetadata key = file.keyMetadata();
     AesGcmInputFile read =
         new AesGcmInputFile(
@@ -220,7 +222,8 @@ class StreamsTest {
         allocated(
             () -> {
               NativeEncryptionOutputFile ours =
-                  new EncryptedOutput(iceberg.encrypt(other), () -> {}, stream -> stream);
+                  new EncryptedOutput(
+                      iceberg.encrypt(other), () -> {}, stream -> stream, any -> any);
               try (PositionOutputStream out = ours.encryptingOutputFile().createOrOverwrite()) {
                 out.write(plain);
               }

@@ -4,6 +4,7 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.SettingsGuard;
+import io.icebergcrypto.spark.columns.FromScala;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
@@ -23,6 +24,7 @@ import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.deploy.SparkHadoopUtil;
 import org.apache.spark.sql.SparkSession;
+import scala.Option;
 
 /**
  * Where the settings of catalogs and KMSs may come from. A driver's credentials are those of who
@@ -291,18 +293,10 @@ public final class ServerSettings implements SettingsGuard {
 
   /** The settings of the application's first session. */
   private static Map<String, String> ofFirst() {
-    Map<String, String> settings = new HashMap<>();
-    if (SparkSession.getDefaultSession().isDefined()) {
-      SparkSession.getDefaultSession()
-          .get()
-          .sessionState()
-          .conf()
-          .getAllConfs()
-          .iterator()
-          .foreach(setting -> settings.put(setting._1(), setting._2()));
-    }
-
-    return settings;
+    Option<SparkSession> first = SparkSession.getDefaultSession();
+    return first.isDefined()
+        ? FromScala.map(first.get().sessionState().conf().getAllConfs())
+        : Map.of();
   }
 
   /** Without values: one may be a secret, put there by mistake. */
