@@ -21,6 +21,7 @@ pytestmark = pytest.mark.nightly
 SQL = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "engines.md").read_text(), re.DOTALL)
 BATCH = "SET 'execution.runtime-mode' = 'batch'"
 SYNC = "SET 'table.dml-sync' = 'true'"
+TABLE = "CREATE TABLE lake.shop.t (id BIGINT) WITH ('encryption.key-id' = 'sales')"
 
 
 @dataclass
@@ -196,7 +197,7 @@ def test_a_streaming_read_runs_and_writes_leave_no_keys_in_checkpoints(
         SYNC,
         place.hadoop(),
         "CREATE DATABASE lake.shop",
-        "CREATE TABLE lake.shop.t (id BIGINT) WITH ('encryption.key-id' = 'sales')",
+        TABLE,
         "INSERT INTO lake.shop.t VALUES (1)",
     )
     written = list((flink.folder / "checkpoints").rglob("*"))
@@ -230,9 +231,8 @@ def test_the_jar_for_spark_is_refused(place: Place, flink: Flink) -> None:
 def test_without_the_library_of_the_kms(place: Place, flink: Flink) -> None:
     aws = place.hadoop(**{"encryption.kms-type": "aws", "encryption.kms.aws.region": "us-east-1"})
     aws = re.sub(r", 'encryption.kms.keystore[^']*' = '[^']*'", "", aws)
-    table = "CREATE TABLE lake.shop.t (id BIGINT) WITH ('encryption.key-id' = 'sales')"
     with pytest.raises(FlinkError, match="iceberg-aws-bundle"):
-        flink.sql(aws, "CREATE DATABASE lake.shop", table)
+        flink.sql(aws, "CREATE DATABASE lake.shop", TABLE)
 
 
 @newest
@@ -243,7 +243,7 @@ def test_metadata_tables_with_data_keys(place: Place, flink: Flink) -> None:
         SYNC,
         place.hadoop(),
         "CREATE DATABASE lake.shop",
-        "CREATE TABLE lake.shop.t (id BIGINT) WITH ('encryption.key-id' = 'sales')",
+        TABLE,
         "INSERT INTO lake.shop.t VALUES (1), (2)",
     )
     files = "SELECT record_count FROM lake.shop.`t$files`"
