@@ -1,5 +1,6 @@
 """What the benchmarks share: a keystore, and Spark with a Hadoop catalog, `lake`, of which it has the keys."""
 
+import gc
 import secrets
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import Keystore, Kms, configure_spark
 
-_AT_ONCE = 200  # each change of a transaction keeps the metadata before it
+_AT_ONCE = 100  # each change of a transaction keeps the metadata before it
 
 
 def new_keystore(folder: Path) -> Keystore:
@@ -34,3 +35,4 @@ def grow(table: Any, snapshots: int) -> None:
         for _ in range(min(_AT_ONCE, snapshots - done)):
             transaction.newFastAppend().commit()
         transaction.commitTransaction()
+        gc.collect()  # Py4J's objects are in cycles, and each keeps its Java object
