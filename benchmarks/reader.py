@@ -7,8 +7,8 @@ PyIceberg, one of them encrypted; no Spark, no JVM, local disk. In each round bo
 Prints medians and quartiles of seconds and of CPU seconds of the process, and ratios (encrypted to plaintext of the
 same round: median and 90 % interval) of scans to Arrow, and of opening and planning; the speed of AES GCM streams of
 16 and 32 byte keys, read in parts from memory; calls to the KMS; and the memory that batches of a table take which is
-larger than a limit, each read in a process of its own. A target is met if no part of the interval is above it, MISSED
-if the whole interval is, and otherwise unclear. Exit code 1: one was MISSED.
+larger than a limit, each read in a process of its own. A target is met if no part of the interval is above it, and
+otherwise MISSED. Exit code 1: the whole interval of one is above.
 """
 
 from __future__ import annotations
@@ -259,11 +259,10 @@ def memory(name: str) -> float:
 
 
 def told(text: str, value: Spread, most: float, rounds: int, target: str = "") -> bool:
-    """Print a verdict; whether a target was missed."""
-    missed = rounds >= 5 and value.low > most
-    verdict = "met" if value.high <= most else "MISSED" if missed else "unclear"
+    """Print a verdict; whether a target was missed beyond doubt."""
+    verdict = "met" if value.high <= most else "MISSED"
     print(f"{text}; target {target or f'{most:g}'}: {verdict}", flush=True)
-    return missed
+    return rounds >= 5 and value.low > most
 
 
 def arguments(given: Sequence[str]) -> tuple[int, int]:

@@ -53,7 +53,7 @@ def with_target(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def counted(verdicts: Sequence[str]) -> str:
-    """How many of some targets have which verdict, such as: of 3 targets, 2 met, 1 unclear."""
+    """How many of some targets have which verdict, such as: of 3 targets, 1 MISSED, 2 met."""
     each = Counter(verdicts)
     return f"of {len(verdicts)} targets, " + ", ".join(
         f"{each[word]} {word}" for word in sorted(each)

@@ -12,7 +12,7 @@ OURS = ("hive", "rest", "jdbc", "hadoop")
 STOCK = "stock"
 PER_UNIT = {"s": 1.0, "ms": 1000.0, "MB": 1.0}
 """Values are kept in seconds or megabytes."""
-MET, MISSED, UNCLEAR, TOO_FEW = "met", "MISSED", "unclear", "too few rounds"
+MET, MISSED, TOO_FEW = "met", "MISSED", "too few rounds"
 BOUNDED = 5
 """Rounds from which on a ratio has bounds."""
 
@@ -25,7 +25,7 @@ class Cell:
         value: median and quartiles, in the measure's unit.
         ratio: to the peer's plaintext, round by round; None for plaintext, or where that was not measured.
         stock_ratio: to stock Iceberg's encryption.
-        verdict: of the target, by the whole interval: met, MISSED, unclear, too few rounds; empty without a target.
+        verdict: of the target: met by the whole interval, MISSED, too few rounds; empty without a target.
         stock_verdict: MISSED if it is slower than stock, beyond the bounds.
     """
 
@@ -81,7 +81,7 @@ class Measured:
                 len(values),
                 to_plain,
                 target,
-                of_target(to_plain, target, len(values)) if target and to_plain else "",
+                verdict(to_plain.high <= target, len(values)) if target and to_plain else "",
                 to_stock,
                 verdict(to_stock.low <= 1, len(values)) if to_stock else "",
                 self.rows / quartiles(values).median if self.rows else None,
@@ -99,13 +99,6 @@ class Measured:
             for cell in self.cells(against)
         ]
         return f"{self.name} [{self.unit}]: {', '.join(parts)}"
-
-
-def of_target(ratio: Spread, target: float, rounds: int) -> str:
-    """What the bounds of a ratio say of a target that it is not to be above."""
-    if rounds >= BOUNDED and ratio.low <= target < ratio.high:
-        return UNCLEAR
-    return verdict(ratio.high <= target, rounds)
 
 
 def verdict(good: bool, rounds: int = BOUNDED) -> str:

@@ -22,7 +22,7 @@ from suite.compare import NotComparableError, baseline_of, compare, missing
 from suite.kms_cost import LATER, targets
 from suite.registry import Measure, Run
 from suite.report import summary
-from suite.results import MET, MISSED, TOO_FEW, UNCLEAR, Measured, Results, read
+from suite.results import MET, MISSED, TOO_FEW, Measured, Results, read
 from suite.runner import Limits, run_all
 from suite.stats import quartiles, ratio
 
@@ -92,8 +92,7 @@ def cell_of_hive(made: Results) -> Any:
 
 def test_verdicts() -> None:
     assert cell_of_hive(results(around(1.01))).verdict == MET
-    assert cell_of_hive(results(around(1.03))).verdict == UNCLEAR
-    assert cell_of_hive(results(around(1.05))).verdict == MISSED
+    assert cell_of_hive(results(around(1.03))).verdict == MISSED
     assert cell_of_hive(results(around(1.5), stock=around(1.51))).stock_verdict == MET
     assert cell_of_hive(results(around(1.5), stock=around(1.4))).stock_verdict == MISSED
     assert cell_of_hive(results([1.5] * 4, stock=[1.4] * 4)).stock_verdict == TOO_FEW
