@@ -1210,7 +1210,9 @@ def test_rest_servers_that_fail_or_drop_keys(server: RestCatalogDouble, rest: Pl
     good, *_ = rest.open().snapshots()
     with pytest.raises(errors.NotSupportedError, match=words) as lost:
         rest.open().append(rows(2))
-    assert f"roll branch 'main' back to snapshot {good.snapshot_id}; commits to it" in lost.value.hint
+    assert (
+        f"roll branch 'main' back to snapshot {good.snapshot_id}; commits to it" in lost.value.hint
+    )
     with pytest.raises(errors.NotSupportedError, match=words) as lost:
         rest.open().append(rows(2), branch="audit")
     assert "Do not drop the table" in lost.value.hint and "drop branch 'audit'" in lost.value.hint

@@ -218,7 +218,18 @@ def test_an_error_of_spark_is_told_while_there_is_a_jvm(
     assert result.stderr == "error: Job aborted due to stage failure: ...\n"
 
 
-NO_COMMANDS = set("copies decrypts encrypts for is on purges value verifies wrapped".split())
+NO_COMMANDS = {
+    "copies",
+    "decrypts",
+    "encrypts",
+    "for",
+    "is",
+    "on",
+    "purges",
+    "value",
+    "verifies",
+    "wrapped",
+}
 
 
 def strings_of_the_sources() -> Iterator[tuple[Path, str]]:

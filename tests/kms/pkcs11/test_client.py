@@ -171,9 +171,7 @@ def test_a_key_that_the_token_gives_away(
         for unwrap in (java.unwrap, python.unwrap_key):
             assert unwrap(blob, "readable") == KEK
         for wrap in (java.wrap, python.wrap_key):
-            refused(
-                ConfigurationError, lambda: wrap(KEK, "readable"), "'readable'", "extractable"
-            )
+            refused(ConfigurationError, lambda: wrap(KEK, "readable"), "'readable'", "extractable")
 
 
 def test_a_key_of_another_kind(make: Make) -> None:
