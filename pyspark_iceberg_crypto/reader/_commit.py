@@ -538,8 +538,9 @@ def not_kept(
             return refused_server(
                 table,
                 f"Snapshot {one.snapshot_id} was committed, and cannot be read; the rows from before it can. Do not "
-                f"drop the table, as the server may delete its files: keep the source of the rows, save {before or 'its metadata file from before'}, "
-                f"{_undo(one, document)}; if its keys are gone, too, register that file in a catalog that keeps keys.",
+                "drop the table, as the server may delete its files: keep the source of the rows, save "
+                f"{before or 'its metadata file from before'}, {_undo(one, document)}; if its keys are gone, too, "
+                "register that file in a catalog that keeps keys.",
             )
         kek = keys.get(entry["encrypted-by-id"])
         if kek is None or kek["encrypted-by-id"] != master_key:

@@ -178,8 +178,8 @@ def data_key_length(table: str, properties: Mapping[str, str]) -> int:
     if value not in _LENGTHS:
         raise ConfigurationError(
             f"Table {table}: {DATA_KEY_LENGTH}='{value}' is not an AES key length",
-            "Use 16, 24 or 32 (bytes). If another client has set it, repair_table gives the table the length of its newest "
-            "KEK.",
+            "Use 16, 24 or 32 (bytes). If another client has set it, repair_table gives the table the length of its "
+            "newest KEK.",
         )
     return int(value)
 

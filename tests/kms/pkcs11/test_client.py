@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -171,7 +172,8 @@ def test_a_key_that_the_token_gives_away(
         for unwrap in (java.unwrap, python.unwrap_key):
             assert unwrap(blob, "readable") == KEK
         for wrap in (java.wrap, python.wrap_key):
-            refused(ConfigurationError, lambda: wrap(KEK, "readable"), "'readable'", "extractable")
+            readable = partial(wrap, KEK, "readable")
+            refused(ConfigurationError, readable, "'readable'", "extractable")
 
 
 def test_a_key_of_another_kind(make: Make) -> None:

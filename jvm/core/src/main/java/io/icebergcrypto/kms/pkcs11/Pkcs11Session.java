@@ -119,7 +119,7 @@ final class Pkcs11Session {
               label, provider.getInfo()),
           "Make a key that stays in the token (pkcs11-tool --keygen --key-type AES:32 --sensitive"
               + " --private --label NAME), and give it to the tables of this one with"
-              + " rotate_master_key, which can still read them.");
+              + " rotate_master_key: they can still be read.");
     }
   }
 
