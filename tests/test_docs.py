@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -46,6 +47,8 @@ def test_named_tests_exist(document: Path) -> None:
     for file, name in re.findall(r"`(\w+Test)\.(\w+)`", document.read_text()):
         (path,) = java_files("test", file)
         assert f"void {name}(" in path.read_text(), f"{file} has no {name}"
+    for file in re.findall(r"`(\w+Test)`", document.read_text()):
+        assert java_files("test", file), f"there is no {file}"
 
 
 def test_links_and_paths_lead_somewhere(document: Path) -> None:
@@ -83,6 +86,33 @@ def test_python_in_documents_compiles_and_imports_what_there_is(document: Path) 
             if isinstance(node, ast.ImportFrom) and node.module == "pyspark_iceberg_crypto":
                 for alias in node.names:
                     assert hasattr(pyspark_iceberg_crypto, alias.name), alias.name
+
+
+def blocks_of(page: str, heading: str) -> list[str]:
+    """The Python below a heading of a page."""
+    text = (ROOT / "docs" / f"{page}.md").read_text().partition(f"\n## {heading}\n")[2]
+    return re.findall(r"```python\n(.*?)```", text.partition("\n## ")[0], re.DOTALL)
+
+
+def test_settings_in_a_file_are_those_of_spark_conf(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark reads the file as java.util.Properties: a backslash there quotes what follows it."""
+    monkeypatch.chdir(tmp_path)
+    code = blocks_of("deploying", "The settings")[0]
+    rules = {"encryption.allowed-key-ids": r"a\,b, prod\*"}
+    names: dict[str, Any] = {"rules": rules}
+    exec(code.replace('type="rest",', 'type="rest", options=rules,'), names)
+    lines = [line.split(None, 1) for line in Path("lake.conf").read_text().splitlines()]
+    read = {name: re.sub(r"\\(.)", r"\1", value) for name, value in lines}
+    assert read == names["conf"]
+    assert rules.items() <= {name.rpartition("lake.")[2]: read[name] for name in read}.items()
+
+
+def test_a_file_that_yarn_copies_is_named_as_its_copy() -> None:
+    names: dict[str, Any] = {}
+    exec(blocks_of("deploying", "YARN")[0], names)
+    assert names["conf"]["spark.sql.catalog.lake.encryption.kms.vault.token-file"] == "vault-token"
 
 
 def test_the_code_and_the_reference_have_the_same_properties() -> None:

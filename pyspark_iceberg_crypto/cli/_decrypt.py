@@ -28,7 +28,8 @@ def decrypt(targets: tuple[str, ...], confirm: bool, output: str) -> None:
       iceberg-crypto decrypt lake.db.t
       iceberg-crypto decrypt lake.db.t --confirm
 
-    Exit codes: 0 it is done, 2 it could not be done, and nothing was changed, 64 the command is wrong.
+    Exit codes: 0 it is done, 2 it could not be done, and nothing was changed unless the error says so, 64 the
+    command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
 
     def do(spark: SparkSession, table: str, confirm: bool) -> Changed:

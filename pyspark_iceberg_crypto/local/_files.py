@@ -60,8 +60,9 @@ CRYPTO_METADATA = {
 }
 
 DAMAGED_HINT = (
-    "The file was cut off, overwritten or changed after it was written. Restore it from a backup or from "
-    "an object version; its table's other snapshots may not need it."
+    "The file was cut off, overwritten or changed after it was written. Restore this file from a backup or an object "
+    "version, and verify again. Until then, expire and rewrite nothing: what it had may be nowhere else. "
+    "docs/recovery.md says what is left without a backup."
 )
 
 

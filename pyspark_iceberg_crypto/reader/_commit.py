@@ -233,7 +233,7 @@ class Rest(Committer):
             location, document = self.post(loaded.table, table, changes, requirements)
             problem = None
             try:
-                if (problem := not_kept(loaded.table, made, document)) is None:
+                if (problem := not_kept(loaded.table, made, document, loaded.location)) is None:
                     return table.loaded_again(Pointer(table.name(), location, {}, document), None)
             except Exception as error:
                 raise committed(loaded.table, error, made) from error
@@ -492,24 +492,41 @@ def refused_catalog(table: str, catalog: object) -> NotSupportedError:
     )
 
 
-def refused_server(table: str, snapshot_id: int | None = None) -> NotSupportedError:
-    """Make the error of a server that drops keys: of a snapshot, or of a new table."""
-    made = (
-        "The table was created, and cannot be used: drop it."
-        if snapshot_id is None
-        else f"Snapshot {snapshot_id} was committed, and cannot be read: roll the table back to its parent, or drop "
-        "the table if it has none."
-    )
+def refused_server(
+    table: str, made: str = "The table was created, and cannot be used: drop it."
+) -> NotSupportedError:
+    """Make the error of a server that drops keys; without what was made of a table that is new."""
     return NotSupportedError(
         f"Table {table}: its REST server did not keep the encryption keys that it was sent",
         f"{made} Update the server to one that supports encryption-keys of format version 3.",
     )
 
 
+def _undo(snapshot: EncryptedSnapshot, document: Mapping[str, Any]) -> str:
+    """Say how to take a snapshot out of its branch, which may have later commits by now."""
+    refs = document.get("refs") or {}
+    names = [name for name in refs if refs[name]["snapshot-id"] == snapshot.snapshot_id]
+    branch = f"branch '{names[0]}'" if names else "its branch"
+    if snapshot.parent_snapshot_id is not None:
+        back = f"roll {branch} back to snapshot {snapshot.parent_snapshot_id}"
+        return f"{back}; commits to it since are lost with that"
+    return "use another table" if names in ([], ["main"]) else f"drop {branch}"
+
+
 def not_kept(
-    table: str, made: Sequence[EncryptedSnapshot], document: Mapping[str, Any]
+    table: str,
+    made: Sequence[EncryptedSnapshot],
+    document: Mapping[str, Any],
+    before: str,
 ) -> IcebergCryptoError | None:
-    """Return the error of a table that lacks the keys of snapshots that were committed; None if all is well."""
+    """Return the error of a table that lacks the keys of snapshots that were committed; None if all is well.
+
+    Args:
+        table: its name.
+        made: the snapshots.
+        document: its metadata now.
+        before: its metadata file from before the commit.
+    """
     keys = {one["key-id"]: one for one in document.get("encryption-keys") or []}
     by_id = {one["snapshot-id"]: one.get("key-id") for one in document.get("snapshots") or []}
     master_key = document["properties"].get(KEY_ID)
@@ -518,15 +535,21 @@ def not_kept(
     for one in made:
         entry = keys.get(one.key_id)
         if entry is None or by_id.get(one.snapshot_id, one.key_id) != one.key_id:
-            return refused_server(table, one.snapshot_id)
+            return refused_server(
+                table,
+                f"Snapshot {one.snapshot_id} was committed, and cannot be read; the rows from before it can. Do not "
+                "drop the table, as the server may delete its files: keep the source of the rows, save "
+                f"{before or 'its metadata file from before'}, {_undo(one, document)}; if its keys are gone, too, "
+                "register that file in a catalog that keeps keys.",
+            )
         kek = keys.get(entry["encrypted-by-id"])
         if kek is None or kek["encrypted-by-id"] != master_key:
             return IcebergCryptoError(
                 f"Table {table}: snapshot {one.snapshot_id} was committed, and its KEK {entry['encrypted-by-id']} is "
                 f"not among the keys of '{master_key}'",
                 "Another client changed the table's keys at the same time. If the snapshot can be read, run "
-                "rotate_master_key again, and keep the former master key until then. If it cannot be read, roll the "
-                "table back to its parent, and make the change again.",
+                "rotate_master_key again, and keep the former master key until then. If it cannot be read, "
+                f"{_undo(one, document)}, and make the change again.",
             )
     return None
 

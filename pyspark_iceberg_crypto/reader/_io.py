@@ -108,8 +108,8 @@ class EncryptedFileIO(FileIO):
         if listed is None:
             raise NotSupportedError(
                 f"Table {self.table}: {location} is not opened by its name: its key is in a manifest",
-                "Keep the tasks of scan().plan_files() while their files are read. To decrypt one file: iceberg-crypto "
-                "decrypt.",
+                "Keep the tasks of scan().plan_files() while their files are read. For forensics, decrypt_file or "
+                "`iceberg-crypto inspect FILE --table T --decrypt-to OUT` decrypts one file that is not Parquet.",
             )
         return self.open(location, listed)
 

@@ -178,7 +178,8 @@ def data_key_length(table: str, properties: Mapping[str, str]) -> int:
     if value not in _LENGTHS:
         raise ConfigurationError(
             f"Table {table}: {DATA_KEY_LENGTH}='{value}' is not an AES key length",
-            "Use 16, 24 or 32 (bytes).",
+            "Use 16, 24 or 32 (bytes). If another client has set it, repair_table gives the table the length of its "
+            "newest KEK.",
         )
     return int(value)
 
@@ -389,8 +390,9 @@ class EncryptedTransaction(Transaction):
             if there is None:
                 return _commit.unknown(table, error, made)
             if there:  # whoever answered had asked twice
+                location = self._table.loaded.location
                 self._table._become(self._of)
-                return _commit.not_kept(table, made, self._table.loaded.document)
+                return _commit.not_kept(table, made, self._table.loaded.document, location)
         self._remove(written)
         told = _commit.changed(table)
         if isinstance(error, CommitFailedException) and not str(error).startswith(told):

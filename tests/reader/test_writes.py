@@ -1207,8 +1207,15 @@ def test_rest_servers_that_fail_or_drop_keys(server: RestCatalogDouble, rest: Pl
     assert ids(rest.open()) == [1]
     server.kept = lambda change: change["action"] != "add-encryption-key"
     words = "(?s)did not keep the encryption keys.*Snapshot .* was committed"
-    with pytest.raises(errors.NotSupportedError, match=words):
+    good, *_ = rest.open().snapshots()
+    with pytest.raises(errors.NotSupportedError, match=words) as lost:
         rest.open().append(rows(2))
+    assert (
+        f"roll branch 'main' back to snapshot {good.snapshot_id}; commits to it" in lost.value.hint
+    )
+    with pytest.raises(errors.NotSupportedError, match=words) as lost:
+        rest.open().append(rows(2), branch="audit")
+    assert "Do not drop the table" in lost.value.hint and "drop branch 'audit'" in lost.value.hint
     del server.tables["db.t"]
     with pytest.raises(errors.NotSupportedError, match="(?s)did not keep the encryption.*drop it"):
         rest.create(location=rest.folder.as_uri())

@@ -1,5 +1,6 @@
 """The command line: what it prints where, and its exit codes. Spark is a double."""
 
+import ast
 import json
 import re
 import sys
@@ -12,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from doubles.in_process import SparkDouble, broken_json, verify_json
+from harness.jars import ROOT
 from pyspark.errors import AnalysisException
 
 from pyspark_iceberg_crypto import KeyNotFoundError, VerifyReport, cli
@@ -214,3 +216,44 @@ def test_an_error_of_spark_is_told_while_there_is_a_jvm(
     result = run("verify", "spark_catalog.db.t", answer=AwayError(), spark=_session.session)
     assert (result.exit_code, jvm_is_up) == (2, False)
     assert result.stderr == "error: Job aborted due to stage failure: ...\n"
+
+
+NO_COMMANDS = {
+    "copies",
+    "decrypts",
+    "encrypts",
+    "for",
+    "is",
+    "on",
+    "purges",
+    "value",
+    "verifies",
+    "wrapped",
+}
+
+
+def strings_of_the_sources() -> Iterator[tuple[Path, str]]:
+    """Strings with what is added to them: of Python, but for the command line's own help, and of Java."""
+    for path in (ROOT / "pyspark_iceberg_crypto").rglob("*.py"):
+        if path.parent.name != "cli":
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield path, node.value
+    for path in (ROOT / "jvm").glob("**/src/main/java/**/*.java"):
+        joined = re.sub(r'"\s*\+\s*"', "", path.read_text())
+        for text in re.findall(r'"((?:[^"\\\n]|\\.)*)"', joined):
+            yield path, text
+
+
+def test_hints_name_commands_that_exist_and_change_no_table() -> None:
+    found = set()
+    context = click.Context(cli.main)
+    for path, text in strings_of_the_sources():
+        for name in re.findall(r"(?<![\w-])iceberg-crypto ([a-z][\w-]*)", text):
+            if name not in NO_COMMANDS:
+                command = cli.main.get_command(context, name)
+                assert command is not None, f"{path}: there is no command {name}"
+                changes = any(one.name == "confirm" for one in command.params)
+                assert not changes, f"{path}: {name} changes tables"
+                found.add(name)
+    assert {"doctor", "inspect", "kms"} <= found

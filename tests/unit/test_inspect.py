@@ -122,7 +122,8 @@ def test_damaged_files(tmp_path: Path, content: bytes, says: str) -> None:
         inspect_local(str(path))
     assert says in caught.value.message
     assert str(path) in caught.value.message
-    assert "Restore it" in caught.value.hint
+    assert "Restore this file" in caught.value.hint
+    assert "Until then, expire and rewrite nothing" in caught.value.hint
     assert run(path).exit_code == 1
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.jars import ROOT
 from harness.keystore import few_iterations
 
 from pyspark_iceberg_crypto import (
@@ -22,7 +23,7 @@ from pyspark_iceberg_crypto import (
     KmsUnavailableError,
     LoginFailedError,
 )
-from pyspark_iceberg_crypto.kms.keystore import _atomic, _keytool
+from pyspark_iceberg_crypto.kms.keystore import _atomic, _keytool, _pkcs12
 
 SECRET = "correct horse battery"
 LONG = "a password of a program, 32 bytes of it or more. " * 100 + "~"
@@ -71,31 +72,41 @@ def iterations(path: Path) -> list[int]:
     return sorted(number for number in found if number % 100_000 == 0)
 
 
+def keytool_commands() -> list[str]:
+    """What pages and the hint of Python's reader say to do with keytool."""
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    blocks = [
+        re.findall(r"^ *```\w*\n(.*?)^ *```", page.read_text(), re.M | re.S) for page in pages
+    ]
+    hint = _pkcs12._unknown("x", "a key", "x").hint.partition(": ")[2]
+    hint = hint.replace("OLD", "keys.p12").replace("NEW", "new.p12")
+    return [block for page in blocks for block in page if "keytool -" in block] + [hint]
+
+
 @pytest.mark.nightly
-def test_a_file_of_before_is_made_anew_as_the_page_says(tmp_path: Path) -> None:
-    """A key that is added leaves the file's MAC as it is."""
-    old = tmp_path / "keys.p12"
-    make = ["keytool", "-genseckey", "-alias", "k1", "-keyalg", "AES", "-keysize", "256"]
-    make += ["-storetype", "PKCS12", "-keystore", str(old), "-storepass", SECRET]
-    subprocess.run(make, check=True, capture_output=True)
-    assert iterations(old) == []
-    page = (Path(__file__).parents[2] / "docs/kms/keystore.md").read_text()
-    command = re.search(r"```\n([^`]*keytool -J-Dkeystore[^`]*)```", page)
-    assert command
-    environment = {**os.environ, "KEYSTORE_PASSWORD": SECRET}
-    subprocess.run(
-        command[1],
-        shell=True,
-        cwd=tmp_path,
-        env=environment,
-        umask=0o022,
-        check=True,
-        capture_output=True,
-    )
-    assert list(tmp_path.iterdir()) == [old]
-    assert old.stat().st_mode & 0o777 == 0o600
-    assert iterations(old) == [600_000, 1_200_000]
-    assert Keystore(old, password_env="STORE_PASSWORD").keys() == ["k1"]
+@pytest.mark.parametrize("command", keytool_commands(), ids=lambda command: command[:30])
+def test_keytool_by_hand(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weak file becomes a strong one, or a new one is: guesses are slow, and it is its owner's alone."""
+    monkeypatch.undo()
+    for name in re.findall(r"pass:env (\w+)", command):
+        monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("STORE_PASSWORD", SECRET)
+    deletes = "-delete" in command
+    old = tmp_path / ("tables.p12" if deletes else "keys.p12")
+    if deletes:
+        Keystore.create(old, ["sales"], password_env="STORE_PASSWORD").create_key("hr")
+    elif "-genseckey" not in command:
+        make = ["keytool", "-genseckey", "-alias", "sales", "-keyalg", "AES", "-keysize", "256"]
+        make += ["-storetype", "PKCS12", "-keystore", str(old), "-storepass", SECRET]
+        subprocess.run(make, check=True, capture_output=True)
+        assert iterations(old) == []
+    script = re.sub("^iceberg-crypto .*", "", command, flags=re.M)
+    subprocess.run(script, shell=True, cwd=tmp_path, umask=0o022, check=True, capture_output=True)
+    new = tmp_path / "new.p12"
+    made = new if new.exists() else old
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert iterations(made) == [600_000, 1_200_000]
+    assert Keystore(made, password_env="STORE_PASSWORD").keys() == ["hr" if deletes else "sales"]
 
 
 @pytest.mark.parametrize("secret", ["pässwörter", "tabs\tin it", "\N{KEY}" * 8])

@@ -134,7 +134,7 @@ class _File:
         except _pkcs12.NotAesError:
             raise ConfigurationError(
                 f"Key '{name}' of keystore {self.path} is not an AES secret key",
-                "make one with keytool -genseckey -keyalg AES -keysize 256",
+                "make one with Keystore.create_key",
             ) from None
 
 
@@ -157,7 +157,7 @@ def _read(path: Path, password_env: str | None, password_file: AnyPath | None) -
         raise ConfigurationError(
             f"{path} (the keystore's path) is not a PKCS12 keystore",
             "check the path; if tables use this keystore already, restore it from a backup; otherwise make one:"
-            " Keystore.create(...), or keytool -storetype PKCS12",
+            " Keystore.create(...)",
         ) from None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark_iceberg_crypto.errors import NotSupportedError
 from pyspark_iceberg_crypto.kms._extras import READER, load
+from pyspark_iceberg_crypto.kms.keystore import _keytool
 
 _SHROUDED_KEY = "1.2.840.113549.1.12.10.1.2"  # what is in a secret bag of Java
 _AES = "2.16.840.1.101.3.4.1"
@@ -94,7 +95,7 @@ def read(content: bytes, password: str, path: object) -> dict[str, Entry]:
     if mac is None:
         raise NotSupportedError(
             f"keystore {path} has no MAC: anyone could have changed it",
-            "make a keystore with a password: Keystore.create(...), or keytool -storetype PKCS12",
+            "make a keystore with a password: Keystore.create(...)",
         )
     if mac["mac"]["digest_algorithm"]["algorithm"] not in _DIGESTS:
         raise _unknown(path, "its MAC", mac["mac"]["digest_algorithm"]["algorithm"])
@@ -163,8 +164,10 @@ def _require_iterations(count: int, path: object) -> None:
 def _unknown(path: object, what: str, algorithm: str) -> NotSupportedError:
     return NotSupportedError(
         f"keystore {path} cannot be read in Python: {what} uses {algorithm}",
-        "keytool of Java 17 or later writes what can be read: keytool -importkeystore -srckeystore OLD"
-        " -destkeystore NEW -deststoretype PKCS12",
+        "keytool of Java 17 or later writes what can be read: (umask 077; keytool"
+        f" -J-Dkeystore.pkcs12.keyPbeIterationCount={_keytool.ITERATIONS}"
+        f" -J-Dkeystore.pkcs12.macIterationCount={_keytool.MAC_ITERATIONS} -importkeystore -srckeystore OLD"
+        " -srcstorepass:env PASSWORD -destkeystore NEW -deststoretype PKCS12 -deststorepass:env PASSWORD)",
     )
 
 

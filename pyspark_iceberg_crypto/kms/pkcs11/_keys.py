@@ -126,6 +126,7 @@ class Pkcs11Keys(MasterKeys):
             version = seen.newest(key_id)
             if version == 0:
                 raise self._no_such_key(key_id, seen)
+            seen.require_kept(key_id, version)
             body = seen.encrypt(key, key_id, version)
             if (key_id, version) not in seen.tried:
                 self._require_readable(seen, body, key, key_id, version)
@@ -252,7 +253,6 @@ class _Session:
         return key
 
     def _handle(self, key_id: str, version: int) -> Any:
-        attribute = load("pkcs11", EXTRA).Attribute
         label = _versions.entry(key_id, version)
         handles = self.keys[label]
         if len(handles) > 1:
@@ -260,12 +260,19 @@ class _Session:
                 f"{self.place} has {len(handles)} AES keys with the label '{label}'",
                 "give one of them another label",
             )
-        if handles[0][attribute.EXTRACTABLE] and not handles[0][attribute.SENSITIVE]:
+        return handles[0]
+
+    def require_kept(self, key_id: str, version: int) -> None:
+        """Refuse to wrap with a key that the token gives out. What it has wrapped before is unwrapped all the same."""
+        attribute = load("pkcs11", EXTRA).Attribute
+        handle = self._handle(key_id, version)
+        if handle[attribute.EXTRACTABLE] and not handle[attribute.SENSITIVE]:
+            label = _versions.entry(key_id, version)
             raise ConfigurationError(
                 f"Key '{label}' of {self.place} can be read out of the token: it is extractable and not sensitive",
-                "make a key that stays in the token: pkcs11-tool --keygen --key-type AES:32 --sensitive --private",
+                "make a key that stays in the token (pkcs11-tool --keygen --key-type AES:32 --sensitive --private "
+                "--label NAME), and give it to the tables of this one with rotate_master_key: they can still be read",
             )
-        return handles[0]
 
 
 class _Token:

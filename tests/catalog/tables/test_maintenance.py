@@ -171,6 +171,8 @@ def test_the_runbook(lake: Lake) -> None:
     lake.run(f"ALTER TABLE {table} CREATE TAG first")
     lake.run(f"DELETE FROM {table} WHERE id = 1")
     files, before = set(lake.files()), keys_in_main(lake)
+    keks = {row.key_id for row in lake.call("encryption_keys") if row.kind == "kek"}
+    assert keks
     names: dict[str, Any] = {"spark": lake.spark}
     text = (ROOT / "docs" / "compromise.md").read_text()
     for language, code in re.findall(r"```(python|sql)\n(.*?)```", text, re.DOTALL):
@@ -179,6 +181,7 @@ def test_the_runbook(lake: Lake) -> None:
             ("lake.db", f"{lake.catalog}.{lake.namespace}"),
             ("'db.", f"'{lake.namespace}."),
             ("sales-2", "k1" if lake.kind == "hive" else "k2"),
+            ("sales-3", "k1" if lake.kind == "hive" else "k-256"),
         ):
             code = code.replace(old, new)
         if language == "python":
@@ -186,6 +189,11 @@ def test_the_runbook(lake: Lake) -> None:
             continue
         for statement in filter(None, map(str.strip, code.split(";"))):
             lake.run(statement)
+    leaked = text.partition("## The master key leaked")[2].partition("\n## ")[0]
+    told = re.findall(r"(?<=CALL lake\.system\.)\w+", leaked)  # the first wraps the old KEKs, too
+    assert told == ["rotate_master_key", "rotate_kek", "reencrypt_table", "rotate_master_key"]
+    now = {row.key_id for row in lake.call("encryption_keys")}
+    assert lake.kind != "hive" or not keks & now, "there it locks out who has an old KEK"
     assert names["report"].ok and not names["report"].left
     assert not set(names["done"].refs.split(", ")) & {"", "main"}
     assert not files & set(lake.files())

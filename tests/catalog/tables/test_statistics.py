@@ -1,10 +1,12 @@
 """Statistics files with encryption.statistics=encrypt: AES GCM streams that we read and others ignore."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.files import MARKER, everything_below, magic, marker_in
+from harness.jars import ROOT
 from harness.lake import Lake
 from pyspark.sql import SparkSession
 
@@ -97,3 +99,9 @@ def test_plaintext_statistics_are_found(hadoop: Lake) -> None:
     assert all("encryption.statistics=encrypt" in p.hint for p in report.problems)
     with pytest.raises(Exception, match=r"PlaintextException: Table .*\.t: .*partition-stats-"):
         partition_counts(hadoop.java())
+    page = (ROOT / "docs" / "statistics.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code.replace("lake.shop.orders", table), {"spark": lake.spark})
+    lake.sql(f"REFRESH TABLE {table}")
+    assert verify_table(lake.spark, table).ok
+    assert len(statistics_files(lake)) == 2

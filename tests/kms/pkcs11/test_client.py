@@ -3,11 +3,14 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from harness.in_python import in_python
 from harness.jvm import Client, Jvm
 from harness.refused import refused as must_be_refused
 from servers.softhsm import PIN, SoftHsm, client_properties
@@ -20,8 +23,10 @@ from pyspark_iceberg_crypto import (
     KeyNotFoundError,
     NotSupportedError,
 )
+from pyspark_iceberg_crypto.kms import from_properties
 
 KEK = b"0123456789abcdef"
+READABLE = bytes(range(32))
 PREFIX = "encryption.kms.pkcs11"
 HEADER = len(b"ICWK") + 2 + len("pkcs11") + 4
 
@@ -29,7 +34,7 @@ Make = Callable[..., Client]
 
 
 @pytest.fixture(scope="module")
-def hsm(jvm: Jvm) -> SoftHsm:
+def hsm(jvm: Jvm, folder: Path) -> SoftHsm:
     """Two tokens of our keys, one of keys that cannot be used, and others for one test each."""
     made = SoftHsm(Path(jvm.environment["SOFTHSM2_CONF"]))
     for token in ("sales", "other", "odd", "twice", "empty", "turning"):
@@ -38,7 +43,10 @@ def hsm(jvm: Jvm) -> SoftHsm:
         made.make_key(token, "k1")
     for name, kind in (("k-128", "AES:16"), ("k-192", "AES:24")):
         made.make_key("sales", name, kind=kind)
-    made.make_key("odd", "readable", "--extractable")
+    known = folder / "readable"
+    known.write_bytes(READABLE)
+    imported = ("--type", "secrkey", "--key-type", "AES:32", "--extractable")
+    made.tool("odd", "--write-object", str(known), "--label", "readable", *imported)
     made.make_key("odd", "mac", kind="GENERIC:32")
     made.make_key("twice", "k1")
     made.make_key("twice", "k1")
@@ -149,9 +157,23 @@ def _make_disabled_key(jvm: Jvm, hsm: SoftHsm, token: str, label: str) -> None:
     store.setKeyEntry(label, maker.generateKey(), None, None)
 
 
-def test_a_key_that_the_token_gives_away(make: Make) -> None:
-    client = make(token_label="odd")
-    refused(ConfigurationError, lambda: client.wrap(KEK, "readable"), "'readable'", "extractable")
+def test_a_key_that_the_token_gives_away(
+    make: Make, hsm: SoftHsm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It wraps nothing, and unwraps what it has wrapped: tables that have it must be read to be rotated."""
+    java = make(token_label="odd")
+    in_python(hsm.environment | {"ICEBERG_CRYPTO_TEST_PIN": PIN}, monkeypatch)
+    properties = client_properties(library=hsm.library, token_label="odd")
+    python = from_properties(properties).for_table(None)
+    header = b"ICWK\x01\x06pkcs11\x00\x00\x00\x01"
+    sealed = AESGCM(READABLE).encrypt(bytes(12), KEK, header + b"readable")
+    blob = header + bytes(12) + sealed
+    for _ in range(2):
+        for unwrap in (java.unwrap, python.unwrap_key):
+            assert unwrap(blob, "readable") == KEK
+        for wrap in (java.wrap, python.wrap_key):
+            readable = partial(wrap, KEK, "readable")
+            refused(ConfigurationError, readable, "'readable'", "extractable")
 
 
 def test_a_key_of_another_kind(make: Make) -> None:

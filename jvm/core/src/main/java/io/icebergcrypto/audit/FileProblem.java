@@ -1,6 +1,7 @@
 package io.icebergcrypto.audit;
 
 import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.format.FileInspector;
 import java.util.function.Supplier;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.InputFile;
@@ -15,11 +16,6 @@ public record FileProblem(ProblemCode code, String words) {
   /** A file that is not there. */
   public static final FileProblem MISSING =
       new FileProblem(ProblemCode.MISSING, "it does not exist");
-
-  private static final String RESTORE =
-      "Restore this file from a backup or an object version, and verify again. Until then, expire"
-          + " and rewrite nothing: what it had may be nowhere else. docs/recovery.md says what is"
-          + " left without a backup.";
 
   private static final String RESTORE_KEY =
       "What names this file (the table's metadata or a manifest) has lost its key: restore that"
@@ -79,7 +75,7 @@ public record FileProblem(ProblemCode code, String words) {
           kind == FileKind.STATISTICS || kind == FileKind.PARTITION_STATISTICS
               ? "Restore this file from a backup or an object version, or compute the statistics"
                   + " again: no row depends on them."
-              : RESTORE;
+              : FileInspector.RESTORE;
     };
   }
 

@@ -42,7 +42,8 @@ public record OtherTables(CatalogContext catalog) {
                   + " tables are for a namespace without "
                   + EncryptionProperties.KEY_ID
                   + ", and a catalog that neither gives new tables a key id nor requires one. If a"
-                  + " table of another format has this name, drop it first, or take another name."
+                  + " table of another format has this name, take another name, or copy its rows"
+                  + " and drop it first."
                   + NOTHING_CHANGED)
           .inTable(catalog.fullName(identifier));
     }

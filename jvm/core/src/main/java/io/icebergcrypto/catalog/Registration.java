@@ -172,8 +172,9 @@ record Registration(CatalogContext catalog, TableIdentifier identifier, String m
                   metadataFile,
                   EncryptionProperties.KEY_ID,
                   lost == null ? "" : " (it was '" + lost + "')"),
-              "Nothing was registered. Register an earlier metadata file of the table, which still"
-                  + " has it.")
+              "Nothing was registered. An earlier metadata file of the table still has it, but"
+                  + " lacks the commits since: look for the newest one that has it, and copy what"
+                  + " later commits added.")
           .inTable(name);
     } else if (catalog.settings().encryptionRequired()) {
       throw EncryptionProperties.required(

@@ -32,6 +32,7 @@ import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.rest.RESTCatalog;
 
 /**
  * Drops a table and deletes its files. The catalog behind cannot decrypt, so this does it. All
@@ -155,11 +156,12 @@ public record Purge(
       FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
       return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
     } catch (IcebergCryptoException e) {
-      throw isHadoop()
-          ? e.withHint(
-              "DROP TABLE on a Hadoop catalog deletes the folder, with all files in it: first move"
-                  + " away what is to stay.")
-          : e;
+      throw leavesFiles()
+          ? e
+          : e.withHint(
+              String.format(
+                  "DROP TABLE without PURGE %s %s: first move away what is to stay.",
+                  onDrop(), metadata.location()));
     }
   }
 
@@ -205,7 +207,8 @@ public record Purge(
               kept);
       throw new NotSupportedException(
               "its plaintext from before encrypt_table is still there",
-              "Nothing was dropped. Call purge_plaintext, then drop it." + (isHadoop() ? "" : drop))
+              "Nothing was dropped. Call purge_plaintext, then drop it."
+                  + (leavesFiles() ? drop : ""))
           .inTable(name);
     }
   }
@@ -213,6 +216,19 @@ public record Purge(
   /** Its drop deletes the table's folder, and with it all that would lead to other files. */
   private boolean isHadoop() {
     return delegate instanceof HadoopCatalog;
+  }
+
+  /**
+   * Whether a drop without purge surely deletes nothing: a REST server is not told to keep files.
+   */
+  private boolean leavesFiles() {
+    return !isHadoop() && !(delegate instanceof RESTCatalog);
+  }
+
+  private String onDrop() {
+    return isHadoop()
+        ? "deletes the folder"
+        : leavesFiles() ? "leaves its files in" : "lets the REST server delete the files in";
   }
 
   private static boolean hasStorage(BaseTable table) {
@@ -291,6 +307,6 @@ public record Purge(
             String.format(
                 "Nothing was dropped. To drop the table anyway, use DROP TABLE without PURGE,"
                     + " which needs no key, and %s %s.%s",
-                isHadoop() ? "deletes the folder" : "leaves its files in", location, force));
+                onDrop(), location, force));
   }
 }

@@ -213,7 +213,7 @@ final class TableFolder {
                   + " cannot be read: %s",
               metadataFile, Causes.innermostMessage(e)),
           "Check that the storage is up and that this client may read the file, and try again. DROP"
-              + " TABLE without PURGE does not look at it, and leaves the files.",
+              + " TABLE without PURGE does not look at it.",
           e);
     }
   }

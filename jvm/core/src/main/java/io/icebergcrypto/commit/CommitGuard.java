@@ -155,7 +155,8 @@ final class CommitGuard {
                     + " To keep what it wrote, encrypt the table again, let the writer commit, stop"
                     + " it, and decrypt the table. Otherwise have it write its rows again. If a"
                     + " client without this catalog has committed the file before, nobody can read"
-                    + " the table: delete the file from it (in Java, newDelete().deleteFile)."
+                    + " the table: once its rows were written again, delete the file from it (in"
+                    + " Java, newDelete().deleteFile)."
                     + " Nothing was committed.",
                 former))
         .inTable(commit.tableName());

@@ -192,11 +192,10 @@ public final class EncryptionProperties {
           throw new InvalidConfigurationException(
                   String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
                   String.format(
-                      "Use 16, 24 or 32 (bytes): ALTER TABLE %s SET TBLPROPERTIES ('%s'='16');"
-                          + " or, and on Hive, %s.",
-                      tableName,
-                      DATA_KEY_LENGTH,
-                      SqlNames.call("repair_table", tableName, "confirm => true")))
+                      "Use 16, 24 or 32 (bytes). If another client has set it, %s gives the table"
+                          + " the length of its newest KEK; or use ALTER TABLE %s SET TBLPROPERTIES"
+                          + " with the length that it had.",
+                      SqlNames.call("repair_table", tableName, "confirm => true"), tableName))
               .inTable(tableName);
     };
   }

@@ -14,10 +14,15 @@ import org.apache.iceberg.io.SeekableInputStream;
  * decrypts shows the plaintext.
  */
 public final class FileInspector {
+  /** What to do about a file that was lost or changed. An operator may follow it to the letter. */
+  public static final String RESTORE =
+      "Restore this file from a backup or an object version, and verify again. Until then, expire"
+          + " and rewrite nothing: what it had may be nowhere else. docs/recovery.md says what is"
+          + " left without a backup.";
+
   /** What to do about a file whose bytes are not what was written. */
   static final String DAMAGED_HINT =
-      "The file was cut off, overwritten or changed after it was written. Restore it from a backup"
-          + " or from an object version; its table's other snapshots may not need it.";
+      "The file was cut off, overwritten or changed after it was written. " + RESTORE;
 
   private FileInspector() {}
 

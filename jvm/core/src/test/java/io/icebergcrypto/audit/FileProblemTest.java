@@ -1,15 +1,21 @@
 package io.icebergcrypto.audit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.ProblemCode;
+import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.format.FileInspector;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.Pattern;
+import org.apache.iceberg.inmemory.InMemoryInputFile;
+import org.apache.iceberg.io.InputFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -40,6 +46,18 @@ class FileProblemTest {
       assertThat(hint).as("%s of %s", code, kind).containsIgnoringCase("restore");
       assertThat(hint.replace(WAIT, "")).doesNotContainPattern(GIVES_UP);
     }
+  }
+
+  @Test
+  void norForAFileThatIsInspected() {
+    InputFile file = new InMemoryInputFile("f", "AGS1".getBytes(StandardCharsets.UTF_8));
+    assertThatThrownBy(() -> FileInspector.inspect(file))
+        .isInstanceOfSatisfying(
+            TamperedException.class,
+            e -> {
+              assertThat(e.hint()).contains("Restore", WAIT).doesNotContain("snapshots");
+              assertThat(e.hint().replace(WAIT, "")).doesNotContainPattern(GIVES_UP);
+            });
   }
 
   @ParameterizedTest

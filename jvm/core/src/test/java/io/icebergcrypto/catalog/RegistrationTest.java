@@ -161,7 +161,8 @@ class RegistrationTest extends LakeFixture {
     String lost = edited(table, metadata -> metadata.removeProperties(Set.of(KEY_ID)));
     assertThatThrownBy(() -> catalog.registerTable(COPY, lost))
         .isInstanceOf(TamperedException.class)
-        .hasMessageContainingAll("lake.db.copy", lost, "it was 'k1'", "earlier metadata file");
+        .hasMessageContainingAll("lake.db.copy", lost, "it was 'k1'", "earlier metadata file")
+        .hasMessageContaining("lacks the commits since");
     String stripped =
         edited(
             table,

@@ -229,7 +229,8 @@ class StockWritersTest extends LakeFixture {
       assertThatThrownBy(use::run)
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContainingAll("lake.db.t", "encryption.data-key-length='17'")
-          .hasMessageContaining("ALTER TABLE lake.db.t SET TBLPROPERTIES");
+          .hasMessageContainingAll("repair_table", "ALTER TABLE lake.db.t SET TBLPROPERTIES")
+          .hasMessageNotContaining("'16'"); // it may have been 32
     }
 
     assertThat(TestLake.files(table)).hasSize(files);

@@ -12,7 +12,6 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.Causes;
-import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
@@ -215,8 +214,13 @@ class LostKeyPurgeTest extends LakeFixture {
   @Tag("HADOOP")
   void filesThatMayBeAnothersAreRefused() throws IOException {
     Table table = create("t", Map.of("gc.enabled", "false"));
-    String folders = backend == Backend.HADOOP ? "deletes the folder" : "without PURGE";
-    assertRefused(withoutKey(), table, "gc.enabled", folders);
+    String onDrop =
+        switch (backend) {
+          case HADOOP -> "deletes the folder";
+          case REST -> "lets the REST server delete the files";
+          default -> "without PURGE";
+        };
+    assertRefused(withoutKey(), table, "gc.enabled", onDrop);
   }
 
   @Test

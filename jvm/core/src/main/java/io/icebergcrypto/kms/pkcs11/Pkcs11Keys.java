@@ -83,6 +83,7 @@ final class Pkcs11Keys implements MasterKeys {
       throw noSuchKey(recent, keyId);
     }
 
+    recent.requireKept(keyId, version);
     WrappedKey wrapped = encrypt(recent, plaintext, keyId, version);
     if (recent.isUntried(keyId, version)) {
       requireReadable(recent, wrapped, plaintext, keyId);

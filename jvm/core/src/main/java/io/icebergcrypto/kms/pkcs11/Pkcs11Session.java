@@ -19,7 +19,7 @@ import javax.crypto.spec.GCMParameterSpec;
 
 /**
  * A token after login: its keys by label, as they were when they were listed, and AES-GCM with
- * them. Keys are handles, and those that the token shows in plaintext are refused. SunPKCS11 does
+ * them. Keys are handles, and those that the token shows in plaintext do not wrap. SunPKCS11 does
  * not tell whether a sensitive key can be taken out wrapped (CKA_EXTRACTABLE). A session that the
  * token has ended stays ended: {@link Pkcs11Token} makes another.
  */
@@ -92,7 +92,7 @@ final class Pkcs11Session {
    * @param mode Cipher's
    * @param parameters the nonce and the tag's length
    * @param authenticated what is authenticated beside the data
-   * @throws InvalidConfigurationException when the key is not an AES key, or not kept in the token
+   * @throws InvalidConfigurationException when the key is not an AES key
    */
   Cipher cipher(
       int mode, String keyId, int version, GCMParameterSpec parameters, byte[] authenticated)
@@ -102,6 +102,25 @@ final class Pkcs11Session {
     cipher.init(mode, handle, parameters);
     cipher.updateAAD(authenticated);
     return cipher;
+  }
+
+  /**
+   * Checks a version of a key that is to wrap. What it has wrapped before is unwrapped all the
+   * same.
+   *
+   * @throws InvalidConfigurationException when the token gives out its bytes
+   */
+  void requireKept(String keyId, int version) throws GeneralSecurityException {
+    String label = KeyVersions.entry(keyId, version);
+    if (handle(label).getFormat() != null) { // SunPKCS11 names one for such keys alone
+      throw new InvalidConfigurationException(
+          String.format(
+              "Key '%s' of %s can be read out of the token: it is extractable and not sensitive",
+              label, provider.getInfo()),
+          "Make a key that stays in the token (pkcs11-tool --keygen --key-type AES:32 --sensitive"
+              + " --private --label NAME), and give it to the tables of this one with"
+              + " rotate_master_key: they can still be read.");
+    }
   }
 
   private SecretKey handle(String label) throws GeneralSecurityException {
@@ -119,16 +138,6 @@ final class Pkcs11Session {
       throw new InvalidConfigurationException(
           String.format("Key '%s' of %s is not an AES secret key", label, provider.getInfo()),
           "Make one: pkcs11-tool --keygen --key-type AES:32 --sensitive --private --label NAME.");
-    }
-
-    // SunPKCS11 names a format for those keys alone whose bytes the token gives out
-    if (key.getFormat() != null) {
-      throw new InvalidConfigurationException(
-          String.format(
-              "Key '%s' of %s can be read out of the token: it is extractable and not sensitive",
-              label, provider.getInfo()),
-          "Make a key that stays in the token: pkcs11-tool --keygen --key-type AES:32 --sensitive"
-              + " --private --label NAME.");
     }
 
     handles.put(label, secret);

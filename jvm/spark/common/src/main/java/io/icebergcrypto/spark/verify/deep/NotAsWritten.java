@@ -5,12 +5,12 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Evidence;
+import io.icebergcrypto.format.FileInspector;
 
 /** The errors about bytes that are not what was written, and about those that cannot be checked. */
 final class NotAsWritten {
   private static final String HINT =
-      "The file was changed or replaced after it was written. Restore it from a backup or from an"
-          + " object version; its table's other snapshots may not need it.";
+      "The file was changed or replaced after it was written. " + FileInspector.RESTORE;
 
   private NotAsWritten() {}
 
