@@ -85,7 +85,7 @@ class Purges:
         catalog = self.java.io.icebergcrypto.catalog.EncryptedCatalog()
         catalog.setConf(self.spark._jsc.hadoopConfiguration())
         catalog.initialize("counted", properties)
-        catalog.context().purgeWithoutKey(self.identifier())
+        catalog.context().purgeWithoutKey(self.identifier(), True)
         catalog.close()
 
     def expire(self, *more: str) -> None:

@@ -77,7 +77,7 @@ class StoredLake:
         catalog = self.catalog({name.replace("_", "."): value for name, value in more.items()})
         try:
             with typed_errors():
-                return catalog.context().purgeWithoutKey(self.name(table))
+                return catalog.context().purgeWithoutKey(self.name(table), True)
         finally:
             catalog.close()
 

@@ -294,7 +294,7 @@ class _Search:
             if not enabled or version in self._tried:
                 continue
             if len(self._tried) >= self._most:
-                raise BadWrappedKeyError(
+                raise ConfigurationError(
                     f"{self._keys._name}: of the {len(versions)} versions of key '{self._key.given}', {self._most} "
                     "were tried, the newest first, and none unwraps this key",
                     "raise encryption.kms.azure.versions-to-try to try older ones",

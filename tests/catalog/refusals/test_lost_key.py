@@ -25,8 +25,8 @@ def without_key(lake: Lake, folder: Path, has: str = "k1") -> Iterator[Lake]:
         yield stranger
 
 
-def call(lake: Lake, name: str = "t") -> str:
-    return f"CALL {lake.catalog}.system.purge_without_key(table => '{lake.table(name)}')"
+def call(lake: Lake, more: str = "") -> str:
+    return f"CALL {lake.catalog}.system.purge_without_key(table => '{lake.table()}'{more})"
 
 
 @pytest.mark.catalogs("jdbc")
@@ -47,7 +47,8 @@ def test_purge_takes_the_key_or_force(lake: Lake, tmp_path: Path) -> None:
             call(stranger),
         )
         assert everything_below(lake.folder / "t") >= set(own)
-        [row] = stranger.sql(call(stranger))
+        stranger.refused(call(stranger), "nothing was dropped", "'k1'", "confirm => true")
+        [row] = stranger.sql(call(stranger, ", confirm => true"))
         assert row.deleted_files_count == len(own)
         assert row.deleted_bytes > 0
     assert lake.tables() == {"neighbour"}

@@ -1,5 +1,6 @@
 """prune_encryption_keys and reencrypt_table: SQL and Python."""
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,8 @@ from pyspark_iceberg_crypto import (
     reencrypt_table,
     verify_table,
 )
+
+ZONE = "spark.sql.session.timeZone"
 
 
 def test_keys_are_pruned_from_sql_as_from_python(hadoop: Lake) -> None:
@@ -87,6 +90,37 @@ def test_equality_deletes_are_applied(hadoop: Lake) -> None:
     assert not keys_in_main(hadoop) & before
     assert hadoop.value(f"SELECT count(*) FROM {table}.delete_files") == 0
     assert hadoop.ids(table) == [1, 3]
+
+
+def add_snapshot_ahead(lake: Lake, seconds: int) -> None:
+    """One more snapshot, with the current one's files, of a writer whose clock is ahead."""
+    jvm: Any = lake.spark._jvm
+    iceberg, ops = jvm.org.apache.iceberg, lake.java().operations()
+    base = ops.current()
+    snapshot = json.loads(iceberg.SnapshotParser.toJson(base.currentSnapshot()))
+    snapshot |= {
+        "snapshot-id": snapshot["snapshot-id"] // 2,
+        "parent-snapshot-id": snapshot["snapshot-id"],
+        "sequence-number": base.lastSequenceNumber() + 1,
+        "timestamp-ms": snapshot["timestamp-ms"] + seconds * 1000,
+        "first-row-id": base.nextRowId(),
+        "added-rows": 0,
+    }
+    added = iceberg.SnapshotParser.fromJson(json.dumps(snapshot))
+    ops.commit(base, iceberg.TableMetadata.buildFrom(base).addSnapshot(added).build())
+
+
+def test_the_statement_expires_all_other_snapshots(hadoop: Lake) -> None:
+    """In a session of another time zone, too, and those that seem to be newer than the current one."""
+    table = hadoop.insert(hadoop.create(), [1])
+    add_snapshot_ahead(hadoop, 30)
+    with hadoop.configured(ZONE, "America/Los_Angeles"):
+        done = reencrypt_table(hadoop.spark, table)
+    assert (done.left, done.snapshots) == (0, 2)
+    with hadoop.configured(ZONE, "Pacific/Kiritimati"):
+        hadoop.run(done.expire_statement or "")
+    assert hadoop.value(f"SELECT count(*) FROM {table}.snapshots") == 1
+    assert hadoop.ids(table) == [1]
 
 
 class OnScan:

@@ -18,6 +18,7 @@ from harness.files import (
     untouched,
 )
 from harness.lake import Lake
+from pyspark.java_gateway import ensure_callback_server_started
 
 from pyspark_iceberg_crypto import (
     ConfigurationError,
@@ -66,6 +67,41 @@ def failing_deletes(lake: Lake, times: int) -> Iterator[None]:
         storage.heal()
 
 
+class Undo:
+    """Registers the old metadata as the table again, before a call of the storage."""
+
+    def __init__(self, lake: Lake, kept: Path) -> None:
+        self.lake, self.kept, self.done = lake, kept, False
+
+    def run(self) -> None:
+        self.lake.sql(f"DROP TABLE {self.lake.table()}")
+        self.lake.sql(
+            f"CALL {self.lake.catalog}.system.register_table("
+            f"table => '{self.lake.namespace}.t', metadata_file => '{self.kept}')"
+        )
+        self.done = True
+
+    class Java:
+        implements = ("java.lang.Runnable",)
+
+
+@contextmanager
+def undone_while_verified(lake: Lake, kept: Path) -> Iterator[None]:
+    """When the purge opens the first encrypted data file, to verify it."""
+    jvm: Any = lake.spark.sparkContext._jvm
+    gateway: Any = lake.spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)
+    calls = jvm.io.icebergcrypto.testing.NumberedCalls
+    undo = Undo(lake, kept)
+    opens = jvm.java.util.Set.of(calls.Kind.OPEN)
+    calls.begin(str(lake.folder / "t" / "data"), opens, calls.Fault.OVERTAKEN, 0, undo)
+    try:
+        yield
+    finally:
+        calls.end()
+    assert undo.done
+
+
 @contextmanager
 def killed_at_delete(lake: Lake, number: int) -> Iterator[None]:
     """After so many deletes of the table's files, its storage ends, as for a process that is killed."""
@@ -77,6 +113,29 @@ def killed_at_delete(lake: Lake, number: int) -> Iterator[None]:
         yield
     finally:
         calls.end()
+
+
+@pytest.mark.catalogs("jdbc")
+def test_an_encryption_that_is_undone_while_it_is_purged(lake: Lake) -> None:
+    """Nothing is deleted; and from the first delete on, the table's property says that it is too late for that."""
+    if lake.kind == "hadoop":
+        pytest.skip("DROP TABLE deletes the folder: it cannot be undone")
+    table = lake.create(key=None, format__version="2")
+    lake.sql(f"INSERT INTO {table} VALUES (1, '{MARKER}-1', 'p')")
+    kept = path_of(encrypt_table(lake.spark, table, "k1").plaintext_metadata or "")
+    with (
+        untouched(lake.folder / "t" / "data"),
+        pytest.raises(IcebergCryptoError, match=r"no longer has encryption\.plaintext-metadata"),
+        undone_while_verified(lake, kept),
+    ):
+        purge_plaintext(lake.spark, table)
+    lake.sql(f"REFRESH TABLE {table}")
+    assert lake.ids(table) == [1] and "encryption.key-id" not in lake.properties(table)
+    encrypt_table(lake.spark, table, "k1")
+    with killed_at_delete(lake, 0), pytest.raises(Exception, match="killed"):
+        purge_plaintext(lake.spark, table)
+    lake.sql(f"REFRESH TABLE {table}")
+    assert lake.properties(table)["encryption.plaintext-purge"] == "data"
 
 
 @pytest.mark.slow

@@ -207,17 +207,27 @@ def test_rsa_keys(jvm: Jvm, ministack: AwsServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"),
+    ("name", "hint", "error"),
     [
-        ("orders-key", "did you mean 'alias/orders-key'"),
-        ("alias/none", "Check the name, the region and the account"),
-        ("12345678-1234-1234-1234-123456789012", "Check the name, the region and the account"),
-        (f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0", "not deleted"),
-        (f"arn:aws:kms:eu-west-1:{ACCOUNT}:key/0", "Set encryption.kms.aws.region=eu-west-1"),
+        ("orders-key", "did you mean 'alias/orders-key'", errors.KeyNotFoundError),
+        ("alias/none", "Check the name, the region and the account", errors.KeyNotFoundError),
+        (
+            "12345678-1234-1234-1234-123456789012",
+            "Check the name, the region and the account",
+            errors.KeyNotFoundError,
+        ),
+        (f"arn:aws:kms:{REGION}:{ACCOUNT}:key/0", "not deleted", errors.KeyNotFoundError),
+        (
+            f"arn:aws:kms:eu-west-1:{ACCOUNT}:key/0",
+            "Set encryption.kms.aws.region=eu-west-1",
+            errors.ConfigurationError,
+        ),
     ],
 )
-def test_missing_keys(client: Client, name: str, hint: str) -> None:
-    with pytest.raises(errors.KeyNotFoundError) as caught:
+def test_missing_keys(
+    client: Client, name: str, hint: str, error: type[errors.IcebergCryptoError]
+) -> None:
+    with pytest.raises(error) as caught:
         client.wrap(KEY, name)
     assert f"'{name}'" in caught.value.message
     assert "AWS KMS at" in caught.value.message

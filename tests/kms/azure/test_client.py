@@ -206,7 +206,7 @@ class TestVersions:
         limit = {f"{PREFIX}versions-to-try": "3"}
         bounded = jvm.client(properties | limit, raw=True)
         asked(double)
-        with pytest.raises(BadWrappedKeyError, match="of the 5 versions .* 3 were tried") as raised:
+        with pytest.raises(ConfigurationError, match="of the 5 versions .* 3 were tried") as raised:
             bounded.unwrap(old, "sales")
         problem(raised, "'sales'", f"{PREFIX}versions-to-try")
         assert sum(word.startswith("unwrapkey") for word in asked(double)) == 3

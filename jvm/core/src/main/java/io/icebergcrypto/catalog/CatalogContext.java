@@ -467,22 +467,30 @@ public record CatalogContext(
    * <p>Without the key nobody can tell whether the metadata is genuine: on a Hadoop catalog, and
    * where others write to the storage of a JDBC catalog, look at the table's location first.
    *
-   * @throws InvalidConfigurationException when the table is not encrypted, when its key can be had,
-   *     or when its location holds another table; nothing was dropped then
+   * @param confirm false: it is refused by an error that says why the key seems to be lost. A KMS,
+   *     an account or a keystore that is not the table's looks the same
+   * @throws InvalidConfigurationException when the table is not encrypted, when the key of any of
+   *     its snapshots can be had, when it is not confirmed, or when its location holds another
+   *     table; nothing was dropped then
    * @throws NotSupportedException when the storage cannot be listed, or it keeps value keys, which
    *     other master keys may wrap; nothing was dropped then
    * @throws IcebergCryptoException when a login, a grant or a corrected setting could give the key,
    *     or the files were tampered with, which is another matter than a lost key; or when the table
    *     was dropped and files remain
    */
-  public PurgeResult purgeWithoutKey(TableIdentifier identifier) {
+  public PurgeResult purgeWithoutKey(TableIdentifier identifier, boolean confirm) {
     checkValueKeys(identifier, ValueKeyProperties::checkDrop);
-    return purge(identifier).runWithoutKey(behind::newFileIO);
+    return purge(identifier).runWithoutKey(confirm, behind::newFileIO);
   }
 
   Purge purge(TableIdentifier identifier) {
     return new Purge(
-        () -> load(identifier), delegate(), identifier, fullName(identifier), kmsOrNull != null);
+        () -> load(identifier),
+        () -> uncommitted(unchecked(identifier).operations(), fullName(identifier)),
+        delegate(),
+        identifier,
+        fullName(identifier),
+        kmsOrNull != null);
   }
 
   /**

@@ -4,6 +4,8 @@ import dev.failsafe.Failsafe;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.function.BooleanSupplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
@@ -12,8 +14,8 @@ import org.apache.iceberg.io.SupportsPrefixOperations;
 
 /**
  * Drops a table whose master key is lost, and deletes its files. Its manifests cannot be read, so
- * nothing tells which files are the table's: all that is in its location goes, after a look for
- * another table in there.
+ * nothing tells which files are the table's: all that is in its location before the drop goes,
+ * after a look for another table in there.
  *
  * @param metadata the table's metadata, as the catalog behind has it
  * @param io the table's storage
@@ -84,24 +86,39 @@ record LostKeyPurge(String tableName, TableMetadata metadata, FileIO io) {
   }
 
   private static void delete(TableFolder folder) {
+    Map<String, String> failed = new HashMap<>();
+    TableFolder.Left left;
     try {
-      Failsafe.with(ProvenDeletion.RETRY).run(folder::delete);
+      // of errors, only a listing's are tried again here
+      Failsafe.with(ProvenDeletion.RETRY).run(() -> failed.putAll(folder.delete()));
+      left = folder.left();
     } catch (RuntimeException e) {
-      throw remains(folder, e.getMessage(), e);
+      throw remains(folder, e.getMessage(), "", e);
     }
 
-    if (!folder.isEmpty()) { // a FileIO may be told to delete nothing
+    if (!left.counted().isEmpty()) { // a FileIO may be told to delete nothing
+      String first = left.counted().get(0);
+      String why = failed.getOrDefault(first, "its FileIO has not deleted it");
+      throw remains(folder, first + ": " + why, "", null);
+    }
+
+    if (!left.newer().isEmpty()) {
       throw remains(
-          folder, "its FileIO deletes none, or another client has written to it" + " since", null);
+          folder,
+          "they are newer, so another client has written them since: " + left.newer(),
+          "If a new table was made there, they are its files, and nothing is to be done. Otherwise:"
+              + " ",
+          null);
     }
   }
 
   private static IcebergCryptoException remains(
-      TableFolder folder, String why, RuntimeException e) {
+      TableFolder folder, String why, String otherwise, RuntimeException e) {
     return new IcebergCryptoException(
         String.format("it was dropped, but files remain in %s: %s", folder.path(), why),
-        "Look at what is left: what belongs to no other table can be deleted with the storage's own"
-            + " tools.",
+        otherwise
+            + "Look at what is left: what belongs to no other table can be deleted with the"
+            + " storage's own tools.",
         e);
   }
 }

@@ -39,12 +39,14 @@ import org.apache.iceberg.rest.RESTCatalog;
  * manifest lists are read first: without the key nothing is dropped, unless that is asked for.
  *
  * @param load loads it with encryption
+ * @param unsigned the same, without a look at whether its metadata is authenticated
  * @param delegate the catalog behind, which drops it
  * @param name its full name
  * @param hasKms whether the catalog names a KMS
  */
 public record Purge(
     Supplier<Table> load,
+    Supplier<BaseTable> unsigned,
     Catalog delegate,
     TableIdentifier identifier,
     String name,
@@ -133,14 +135,15 @@ public record Purge(
   /**
    * Drops an encrypted table whose master key is lost, and deletes all files in its location.
    *
+   * @param confirm has to be true, as a wrong setting may look like a lost key
    * @param newFileIO makes storage where the catalog behind gives none without a KMS, as Hive's
-   * @throws InvalidConfigurationException when the table is not encrypted or its key can be had;
-   *     nothing was dropped then
+   * @throws InvalidConfigurationException when the table is not encrypted, when the key of any of
+   *     its snapshots can be had, or when it is not confirmed; nothing was dropped then
    * @throws NotSupportedException when the storage cannot be listed; nothing was dropped then
    * @throws IcebergCryptoException when something else than a lost key is wrong; nothing was
    *     dropped then; or when the table was dropped and files remain
    */
-  public PurgeResult runWithoutKey(Supplier<FileIO> newFileIO) {
+  public PurgeResult runWithoutKey(boolean confirm, Supplier<FileIO> newFileIO) {
     if (!(loadBehind() instanceof BaseTable table)) {
       throw new NotSupportedException(
               "nothing was dropped: its class in the underlying catalog is not BaseTable",
@@ -150,8 +153,12 @@ public record Purge(
 
     TableMetadata metadata = table.operations().current();
     boolean encrypted = EncryptionProperties.wasEncrypted(metadata);
-    requireLostKey(encrypted);
-    requireLostKey(encrypted); // one wrong answer does not delete a table
+    requireLostKey(metadata, encrypted);
+    IcebergCryptoException loss = requireLostKey(metadata, encrypted); // one answer may be wrong
+    if (!confirm) {
+      throw unconfirmed(metadata, loss);
+    }
+
     try (FileIO own = hasStorage(table) ? null : newFileIO.get()) {
       FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
       return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
@@ -169,30 +176,73 @@ public record Purge(
     return CheckedLoad.checked(name, () -> delegate.loadTable(identifier));
   }
 
-  private void requireLostKey(boolean encrypted) {
+  /** The error that says that its key is lost. */
+  private IcebergCryptoException requireLostKey(TableMetadata metadata, boolean encrypted) {
+    Optional<IcebergCryptoException> loss;
     try {
-      BaseTable table = encrypted ? encryptedOrNull() : null;
-      if (table != null) {
-        checkLists(table, null);
-      }
+      loss = encrypted ? loss() : Optional.empty();
     } catch (IcebergCryptoException e) {
-      if (KeyLoss.causes(e, hasKms)) {
-        return;
-      }
-
-      throw KeyLoss.isTampering(e) || e instanceof PlaintextException || KeyLoss.isOfStorage(e)
-          ? e
-          : e.withHint(
-              "Is the key, or the KMS, gone for good? Then do this with a catalog that has no"
-                  + " encryption.kms-type and no encryption.kms-impl.");
+      throw refused(metadata, e);
     }
 
-    throw new InvalidConfigurationException(
-            "nothing was dropped: "
-                + (encrypted ? "its key is available" : "it is not encrypted")
-                + ", so its manifests list its files",
-            "Its rows can be read: keep the table, unless all of it is to be deleted. Then use DROP"
-                + " TABLE ... PURGE, which deletes these files and no others.")
+    return loss.orElseThrow(
+        () ->
+            new InvalidConfigurationException(
+                    "nothing was dropped: "
+                        + (encrypted ? "its key is available" : "it is not encrypted")
+                        + ", so its manifests list its files",
+                    "Its rows can be read: keep the table, unless all of it is to be deleted. Then"
+                        + " use DROP TABLE ... PURGE, which deletes these files and no others.")
+                .inTable(name));
+  }
+
+  /** What fails for want of a key; empty: nothing does. */
+  private Optional<IcebergCryptoException> loss() {
+    Optional<IcebergCryptoException> ofLoad = Optional.empty();
+    BaseTable table;
+    try {
+      table = loadedOrNull();
+    } catch (IcebergCryptoException e) {
+      if (!KeyLoss.causes(e, hasKms)) {
+        throw e;
+      }
+
+      ofLoad = Optional.of(e);
+      // one key authenticates the metadata, and snapshots may have others
+      table = hasKms ? unsigned.get() : null;
+    }
+
+    return table == null
+        ? ofLoad
+        : KeyLoss.ofSnapshots(table, reads(table.operations()), ofLoad, hasKms);
+  }
+
+  private IcebergCryptoException refused(TableMetadata metadata, IcebergCryptoException e) {
+    if (KeyLoss.isTampering(e)) {
+      return e.inTable(name); // says what to do with such a table
+    }
+
+    IcebergCryptoException refused = nothingDropped(metadata.location(), e);
+    return e instanceof PlaintextException
+            || e instanceof InvalidConfigurationException
+            || KeyLoss.isOfStorage(e)
+        ? refused
+        : refused.withHint(
+            "Is the key, or the KMS, gone for good? Then do this with a catalog that has no"
+                + " encryption.kms-type and no encryption.kms-impl.");
+  }
+
+  private IcebergCryptoException unconfirmed(TableMetadata metadata, IcebergCryptoException loss) {
+    return new InvalidConfigurationException(
+            String.format(
+                "nothing was dropped: all files in %s would be deleted, because its key seems to be"
+                    + " lost: %s",
+                metadata.location(), loss.problem()),
+            loss.hint()
+                + " First make sure that this is the KMS, with the settings, that the table was"
+                + " written with. If the key is lost for good, call purge_without_key with confirm"
+                + " => true. Then its rows are lost even if the key is found.",
+            loss)
         .inTable(name);
   }
 
@@ -246,6 +296,18 @@ public record Purge(
    */
   private BaseTable encryptedOrNull() {
     try {
+      return loadedOrNull();
+    } catch (IcebergCryptoException e) {
+      if (KeyLoss.isTampering(e)) {
+        throw e; // says what to do with such a table
+      }
+
+      throw nothingDropped(loadBehind().location(), e);
+    }
+  }
+
+  private BaseTable loadedOrNull() {
+    try {
       if (!(load.get() instanceof BaseTable table)) {
         return null;
       }
@@ -255,12 +317,6 @@ public record Purge(
       return EncryptionProperties.keyId(ops.current().properties()) == null ? null : table;
     } catch (NoSuchTableException | NotFoundException e) {
       return null; // as the catalog behind handles it
-    } catch (IcebergCryptoException e) {
-      if (KeyLoss.isTampering(e)) {
-        throw e; // says what to do with such a table
-      }
-
-      throw nothingDropped(loadBehind().location(), e);
     }
   }
 
@@ -288,12 +344,15 @@ public record Purge(
   }
 
   private void read(TableOperations ops, Consumer<ManifestReads> reading) {
-    TableMetadata metadata = ops.current();
     try {
-      reading.accept(new ManifestReads(ops.io(), metadata.specsById(), AsCaller.workers()));
+      reading.accept(reads(ops));
     } catch (IcebergCryptoException e) {
-      throw nothingDropped(metadata.location(), e);
+      throw nothingDropped(ops.current().location(), e);
     }
+  }
+
+  private static ManifestReads reads(TableOperations ops) {
+    return new ManifestReads(ops.io(), ops.current().specsById(), AsCaller.workers());
   }
 
   private IcebergCryptoException nothingDropped(String location, IcebergCryptoException e) {

@@ -12,6 +12,7 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -21,6 +22,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.SupportsPrefixOperations;
+import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 import org.apache.iceberg.util.Tasks;
 
 /** The folder that is a table's location, before the table is dropped. */
@@ -34,6 +36,15 @@ final class TableFolder {
   private final TableMetadata metadata;
   private final SupportsPrefixOperations storage;
   private final String path;
+
+  /** When the newest of the files that were counted was made, by the storage's clock. */
+  private long newest = Long.MIN_VALUE;
+
+  /** The files of that moment: some storage has seconds. */
+  private final Set<String> ofThen = new HashSet<>();
+
+  /** The first files that a deletion has left, and the first that it was not to delete. */
+  record Left(List<String> counted, List<String> newer) {}
 
   /**
    * Takes the table's location.
@@ -82,6 +93,7 @@ final class TableFolder {
 
       files++;
       bytes += file.size();
+      remember(file);
       if (METADATA.matcher(file.location()).find()) {
         if (!own.contains(file.location())) {
           unknown.add(file.location());
@@ -135,12 +147,45 @@ final class TableFolder {
     return folders.stream().anyMatch(file::startsWith) && !OF_OTHER_FORMAT.matcher(file).find();
   }
 
-  void delete() {
-    storage.deletePrefix(path + "/");
+  private void remember(FileInfo file) {
+    if (file.createdAtMillis() > newest) {
+      this.newest = file.createdAtMillis();
+      ofThen.clear();
+    }
+
+    if (file.createdAtMillis() == newest) {
+      ofThen.add(file.location());
+    }
   }
 
-  boolean isEmpty() {
-    return !files().iterator().hasNext();
+  /** Whether a file was there when the files were counted, and not made since. */
+  private boolean isCounted(FileInfo file) {
+    return file.createdAtMillis() < newest || ofThen.contains(file.location());
+  }
+
+  /**
+   * Deletes the files that were counted. Those that are newer stay: once the table is dropped,
+   * another one of its name may be made at any time, and most often in the same folder.
+   *
+   * @return the files that could not be deleted, and why
+   */
+  Map<String, String> delete() {
+    Iterable<FileInfo> counted = Iterables.filter(files(), this::isCounted);
+    return ProvenDeletion.beforeListing(storage)
+        .delete(Iterables.transform(counted, FileInfo::location).iterator());
+  }
+
+  /** Looks for files after the deletion. */
+  Left left() {
+    Left left = new Left(new ArrayList<>(), new ArrayList<>());
+    for (FileInfo file : files()) {
+      List<String> some = isCounted(file) ? left.counted() : left.newer();
+      if (some.size() < LONGEST_LIST) {
+        some.add(file.location());
+      }
+    }
+
+    return left;
   }
 
   /** The folders elsewhere that Iceberg may have written to. Other tables may write there, too. */

@@ -92,7 +92,7 @@ class AllowedKeysOfTablesTest extends LakeFixture {
         () -> TestLake.ids(limited.loadTable(TableIdentifier.of("db", "t", "files"))), "k2");
     assertRefused(() -> limited.buildTable(T, TestLake.SCHEMA).replaceTransaction(), "k2");
     assertRefused(() -> limited.dropTable(T, true), "k2");
-    assertRefused(() -> limited.context().purgeWithoutKey(T), "k2");
+    assertRefused(() -> limited.context().purgeWithoutKey(T, true), "k2");
     if (limited.context().authenticatesMetadata()) {
       String file = TestLake.metadata(table).metadataFileLocation();
       String sha256 = MetadataAuthenticationTest.sha256(TestLake.path(file));

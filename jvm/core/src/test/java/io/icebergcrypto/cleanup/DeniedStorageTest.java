@@ -47,7 +47,7 @@ class DeniedStorageTest extends LakeFixture {
           "Nothing was dropped",
           "without PURGE");
       assertRefused(
-          () -> denied.context().purgeWithoutKey(T), "Nothing was dropped", "without PURGE");
+          () -> denied.context().purgeWithoutKey(T, true), "Nothing was dropped", "without PURGE");
       Table expiring = denied.loadTable(T);
       long first = expiring.history().get(0).snapshotId();
       assertRefused(

@@ -12,6 +12,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
@@ -28,8 +29,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
-import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ConcurrentSkipListSet;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
@@ -47,12 +50,15 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 import org.assertj.core.api.Assertions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tables whose key is lost, and what is near them. */
 @ParameterizedClass
@@ -95,7 +101,7 @@ class LostKeyPurgeTest extends LakeFixture {
     List<Path> shared = below(data);
     assertThat(shared).isNotEmpty();
 
-    PurgeResult purged = withoutKey().context().purgeWithoutKey(T);
+    PurgeResult purged = withoutKey().context().purgeWithoutKey(T, true);
     assertThat(purged.files()).isEqualTo(own.size());
     assertThat(purged.bytes()).isPositive();
     assertThat(own).noneMatch(Files::exists);
@@ -114,8 +120,57 @@ class LostKeyPurgeTest extends LakeFixture {
     assertThatThrownBy(() -> withoutKey.dropTable(T, true))
         .isInstanceOf(BadWrappedKeyException.class)
         .hasMessageContaining("CALL lake.system.purge_without_key(table => 'lake.db.t')");
-    assertThat(withoutKey.context().purgeWithoutKey(T).files()).isPositive();
+    assertThatThrownBy(() -> withoutKey.context().purgeWithoutKey(T, false))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.t", "nothing was dropped", "does not unwrap", "k1")
+        .hasMessageContainingAll(table.location(), "use the keystore", "confirm => true");
+    assertThat(catalog.tableExists(T)).isTrue();
+    assertThat(withoutKey.context().purgeWithoutKey(T, true).files()).isPositive();
     assertThat(below(TestLake.path(table.location()))).isEmpty();
+  }
+
+  /** One version of the master key is gone: what the other wrapped can be read. */
+  @ParameterizedTest
+  @ValueSource(strings = {"k1", "k1.v2"})
+  @Tag("HADOOP")
+  void aTableThatCanBeReadInPartIsRefused(String gone) throws IOException {
+    Table table = create("t", Map.of());
+    long first = table.currentSnapshot().snapshotId();
+    TestKeystore.existing(folder).add("k1.v2");
+    KekRotation.run(catalog, T, false, false);
+    table.refresh();
+    long second = TestLake.append(table, 3).currentSnapshot().snapshotId();
+    TestKeystore.existing(folder).delete(gone);
+    try (EncryptedCatalog inPart = lake.open(Map.of())) {
+      assertRefused(inPart, table, "" + first, "" + second, "1 of its snapshots", gone);
+      assertRefused(inPart, table, "can be read, and 1 of its", "restore the version");
+    }
+  }
+
+  /** The next setting may find the key. */
+  @Test
+  void aSettingIsNoLostKey() throws IOException {
+    Table table = create("t", Map.of());
+    Map<String, String> kms = Map.of("encryption.kms-impl", TooFewTries.class.getName());
+    try (EncryptedCatalog set = withKms(kms)) {
+      assertThatThrownBy(() -> set.context().purgeWithoutKey(T, true))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContainingAll("lake.db.t", "Raise it", "Nothing was dropped")
+          .message()
+          .doesNotContain("has no encryption.kms-type", "purge_without_key");
+    }
+
+    assertThat(TestLake.ids(table)).containsExactly(1L, 2L);
+  }
+
+  /** As Azure's, which tries no more versions of a key than it may. */
+  public static final class TooFewTries extends FailingKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected RuntimeException failure() {
+      return new InvalidConfigurationException("1 of 3 versions was tried", "Raise it.");
+    }
   }
 
   /** Create, and a KMS that answers wrongly: the key is there all the same. */
@@ -132,7 +187,7 @@ class LostKeyPurgeTest extends LakeFixture {
         EncryptedCatalog asked = withKms(wrongKms)) {
       Table table = TestLake.append(TestLake.createTable(own, "t", Map.of()), 1, 2);
       XorKms.answer(wrong, wrong, wrong, wrong, wrong, wrong, wrong, wrong);
-      assertThatThrownBy(() -> asked.context().purgeWithoutKey(T))
+      assertThatThrownBy(() -> asked.context().purgeWithoutKey(T, true))
           .isInstanceOf(BadWrappedKeyException.class)
           .hasMessageContaining("catalog that has no encryption.kms-type");
       assertThatThrownBy(() -> asked.dropTable(T, true))
@@ -147,7 +202,7 @@ class LostKeyPurgeTest extends LakeFixture {
   void withoutAnyKmsItWorksToo() throws IOException {
     Table table = create("t", Map.of());
     try (EncryptedCatalog noKms = withKms(Map.of())) {
-      assertThat(noKms.context().purgeWithoutKey(T).files()).isPositive();
+      assertThat(noKms.context().purgeWithoutKey(T, true).files()).isPositive();
     }
 
     assertThat(below(TestLake.path(table.location()))).isEmpty();
@@ -160,7 +215,7 @@ class LostKeyPurgeTest extends LakeFixture {
     Table plain =
         catalog.buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA).create();
     assertThatThrownBy(
-            () -> catalog.context().purgeWithoutKey(TableIdentifier.of(TestLake.DB, "plain")))
+            () -> catalog.context().purgeWithoutKey(TableIdentifier.of(TestLake.DB, "plain"), true))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll("lake.db.plain", "it is not encrypted", "DROP TABLE ... PURGE");
     assertThat(plain.location()).isNotNull();
@@ -178,7 +233,7 @@ class LostKeyPurgeTest extends LakeFixture {
     for (String authentication : List.of("require", "off")) {
       try (EncryptedCatalog withoutKey =
           lake.open(Map.of("encryption.metadata-authentication", authentication))) {
-        assertThatThrownBy(() -> withoutKey.context().purgeWithoutKey(T))
+        assertThatThrownBy(() -> withoutKey.context().purgeWithoutKey(T, true))
             .as("the key of its snapshot tells")
             .isInstanceOf(TamperedException.class)
             .hasMessageContainingAll("lake.db.t", "encryption.key-id");
@@ -206,7 +261,7 @@ class LostKeyPurgeTest extends LakeFixture {
     Files.writeString(inner, "{\"view-uuid\": \"another view\"}");
     assertRefused(withoutKey, table, "inner/metadata/00000-x.metadata.json", "without PURGE");
     Files.delete(inner);
-    withoutKey.context().purgeWithoutKey(T);
+    withoutKey.context().purgeWithoutKey(T, true);
     assertThat(below(TestLake.path(table.location()))).isEmpty();
   }
 
@@ -254,7 +309,7 @@ class LostKeyPurgeTest extends LakeFixture {
     assertThat(store.objects).containsExactlyInAnyOrderElementsOf(others);
 
     store.objects.addAll(own);
-    store.slow = 2;
+    store.slow.set(2);
     new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true);
     assertThat(store.objects).as("tried again").containsExactlyInAnyOrderElementsOf(others);
 
@@ -272,6 +327,29 @@ class LostKeyPurgeTest extends LakeFixture {
           .isInstanceOf(InvalidConfigurationException.class)
           .hasMessageContaining("table's own folder");
     }
+  }
+
+  /** A job makes a table of that name again, at once: its files are not the old one's. */
+  @Test
+  void whatIsMadeAfterTheDropStays() {
+    String own = "s3://b/db/t/metadata/x.metadata.json";
+    String sameSecond = "s3://b/db/t/metadata/00000-new.metadata.json";
+    String later = "s3://b/db/t/data/new.parquet";
+    ObjectStore store = new ObjectStore();
+    store.objects.addAll(List.of(own, "s3://b/db/t/data/a.parquet", "s3://b/db/t/data/z.parquet"));
+    store.created.put(own, 3000L);
+    assertThatThrownBy(
+            () ->
+                new LostKeyPurge("lake.db.t", at("s3://b/db/t", own), store)
+                    .run(
+                        () -> {
+                          store.created.putAll(Map.of(sameSecond, 3000L, later, 4000L));
+                          return store.objects.addAll(List.of(sameSecond, later));
+                        }))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("lake.db.t", "it was dropped", "newer", later, sameSecond)
+        .hasMessageContaining("nothing is to be done");
+    assertThat(store.objects).containsExactlyInAnyOrder(sameSecond, later);
   }
 
   /** Nobody knows whose these are; the table's location may be the folder of a whole shop. */
@@ -431,39 +509,49 @@ class LostKeyPurgeTest extends LakeFixture {
   private static final class ObjectStore implements SupportsPrefixOperations {
     private static final long serialVersionUID = 1L;
 
-    private final Set<String> objects = new TreeSet<>();
+    private final Set<String> objects = new ConcurrentSkipListSet<>();
+    private final Map<String, Long> created = new ConcurrentHashMap<>();
     private final Map<String, String> contents = new HashMap<>();
     private final Map<String, RuntimeException> failures = new HashMap<>();
     private final Queue<Thread> readers = new ConcurrentLinkedQueue<>();
     private boolean deletes = true;
-    private int slow = 0;
+    private final AtomicInteger slow = new AtomicInteger();
 
     @Override
     public Iterable<FileInfo> listPrefix(String prefix) {
       String key = prefix.replaceFirst("[?#].*", "");
-      return objects.stream()
-          .filter(object -> object.startsWith(key))
-          .map(object -> new FileInfo(object, object.endsWith("_$folder$") ? 0 : 1, 1))
-          .toList();
+      return objects.stream().filter(object -> object.startsWith(key)).map(this::info).toList();
+    }
+
+    private FileInfo info(String object) {
+      int size = object.endsWith("_$folder$") ? 0 : 1;
+      return new FileInfo(object, size, created.getOrDefault(object, 1L));
     }
 
     @Override
     public void deletePrefix(String prefix) {
-      if (slow-- > 0) {
-        throw new IllegalStateException("503 Slow Down");
-      } else if (deletes) {
-        listPrefix(prefix).forEach(file -> objects.remove(file.location()));
-      }
+      throw new UnsupportedOperationException(prefix);
     }
 
     @Override
     public InputFile newInputFile(String path) {
-      readers.add(Thread.currentThread());
-      if (failures.containsKey(path)) {
-        throw failures.get(path);
-      }
+      String content = contents.getOrDefault(path, "");
+      return new InMemoryInputFile(path, content.getBytes(StandardCharsets.UTF_8)) {
+        @Override
+        public boolean exists() {
+          return objects.contains(path);
+        }
 
-      return new InMemoryInputFile(path, contents.get(path).getBytes(StandardCharsets.UTF_8));
+        @Override
+        public SeekableInputStream newStream() {
+          readers.add(Thread.currentThread());
+          if (failures.containsKey(path)) {
+            throw failures.get(path);
+          }
+
+          return super.newStream();
+        }
+      };
     }
 
     @Override
@@ -473,7 +561,11 @@ class LostKeyPurgeTest extends LakeFixture {
 
     @Override
     public void deleteFile(String path) {
-      throw new UnsupportedOperationException(path);
+      if (slow.getAndDecrement() > 0) {
+        throw new IllegalStateException("503 Slow Down");
+      } else if (deletes) {
+        objects.remove(path);
+      }
     }
   }
 
@@ -487,7 +579,7 @@ class LostKeyPurgeTest extends LakeFixture {
           .hasMessageContaining("Nothing was dropped")
           .message()
           .doesNotContain("purge_without_key");
-      assertThatThrownBy(() -> denied.context().purgeWithoutKey(T))
+      assertThatThrownBy(() -> denied.context().purgeWithoutKey(T, true))
           .isInstanceOf(AccessDeniedException.class);
     }
 
@@ -500,7 +592,7 @@ class LostKeyPurgeTest extends LakeFixture {
     String retry = "encryption.kms.retry.max-attempts";
     Map<String, String> kms = Map.of("encryption.kms-impl", DownKms.class.getName(), retry, "1");
     try (EncryptedCatalog down = withKms(kms)) {
-      assertThatThrownBy(() -> down.context().purgeWithoutKey(T))
+      assertThatThrownBy(() -> down.context().purgeWithoutKey(T, true))
           .isInstanceOf(KmsUnavailableException.class)
           .hasMessageContainingAll("Nothing was dropped", "gone for good", "encryption.kms-impl");
     }
@@ -519,7 +611,7 @@ class LostKeyPurgeTest extends LakeFixture {
   }
 
   private void assertRefused(EncryptedCatalog with, Table table, String... words) {
-    assertThatThrownBy(() -> with.context().purgeWithoutKey(T))
+    assertThatThrownBy(() -> with.context().purgeWithoutKey(T, true))
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContainingAll("lake.db.t", "nothing was dropped", "hint:")
         .hasMessageContainingAll(words);

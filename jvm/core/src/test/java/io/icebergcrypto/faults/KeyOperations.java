@@ -183,7 +183,7 @@ final class KeyOperations {
                 rows -> rows,
                 (catalog, name) -> {
                   try {
-                    catalog.context().purgeWithoutKey(name);
+                    catalog.context().purgeWithoutKey(name, true);
                   } catch (InvalidConfigurationException e) {
                     assertThat(e).hasMessageContaining("its key is available");
                   }

@@ -108,7 +108,7 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("Table lake.db.keys: it keeps value keys");
     assertThatThrownBy(() -> catalog.dropTable(KEYS)).isInstanceOf(NotSupportedException.class);
-    assertThatThrownBy(() -> catalog.context().purgeWithoutKey(KEYS))
+    assertThatThrownBy(() -> catalog.context().purgeWithoutKey(KEYS, true))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("Table lake.db.keys: it keeps value keys");
     assertThatThrownBy(() -> catalog.renameTable(KEYS, T))

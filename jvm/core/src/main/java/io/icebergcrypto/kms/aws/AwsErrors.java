@@ -188,7 +188,10 @@ record AwsErrors(AwsConfig config) {
 
     boolean noKey = kind.startsWith("NotFound") || kind.startsWith("InvalidArn");
     if (noKey || invalid && said.contains("keyId")) {
-      return new KeyNotFoundException(said, whereToLook(keyId), answer);
+      String otherRegion = otherRegion(keyId);
+      return otherRegion == null
+          ? new KeyNotFoundException(said, whereToLook(keyId), answer)
+          : new InvalidConfigurationException(said, otherRegion, answer);
     }
 
     return switch (kind) {
@@ -429,22 +432,24 @@ record AwsErrors(AwsConfig config) {
         + (answer.requestId() == null ? "" : " (request " + answer.requestId() + ")");
   }
 
-  private String whereToLook(String keyId) {
+  /** What to do when the key's own region was not asked for it; null: it was. */
+  private String otherRegion(String keyId) {
     Matcher arn = KEY_ARN.matcher(keyId);
-    if (arn.matches()) {
-      String region = arn.group("region");
-      if (config.region() != null && !config.region().equals(region)) {
-        String hint =
-            String.format(
-                "The ARN is one of %s, and the client asks %s. ", region, config.region());
-        return hint
-            + (arn.group("name").startsWith("mrk-")
-                ? "Use the key's ARN in "
-                    + config.region()
-                    + ", or its id, which is one in all regions."
-                : String.format("Set %s=%s.", AwsConfig.REGION, region));
-      }
+    if (!arn.matches() || config.region() == null || config.region().equals(arn.group("region"))) {
+      return null;
+    }
 
+    String region = arn.group("region");
+    return String.format("The ARN is one of %s, and the client asks %s. ", region, config.region())
+        + (arn.group("name").startsWith("mrk-")
+            ? "Use the key's ARN in "
+                + config.region()
+                + ", or its id, which is one in all regions."
+            : String.format("Set %s=%s.", AwsConfig.REGION, region));
+  }
+
+  private static String whereToLook(String keyId) {
+    if (KEY_ARN.matcher(keyId).matches()) {
       return "Check the ARN, and that the key was not deleted.";
     }
 

@@ -3,6 +3,7 @@ package io.icebergcrypto.kms.azure;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.KmsUnavailableException;
@@ -46,6 +47,7 @@ final class AzureVersionSearch {
    *
    * @return the unwrapped key
    * @throws BadWrappedKeyException when no version unwraps it
+   * @throws InvalidConfigurationException when none of those that may be tried does
    * @throws KeyDisabledException when no enabled one does, and others are disabled
    * @throws AccessDeniedException when the current version does not, and others cannot be listed
    * @throws KmsUnavailableException when the vault, or this call's time, came to an end before
@@ -174,8 +176,8 @@ final class AzureVersionSearch {
         refusals.get(0));
   }
 
-  private BadWrappedKeyException tooMany(int versions) {
-    return new BadWrappedKeyException(
+  private InvalidConfigurationException tooMany(int versions) {
+    return new InvalidConfigurationException(
         String.format(
             "%s: of the %d versions of key '%s', %d were tried, the newest first, and none unwraps"
                 + " this key",

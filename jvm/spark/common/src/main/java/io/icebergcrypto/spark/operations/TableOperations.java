@@ -115,11 +115,12 @@ final class TableOperations {
           Operation.procedure(
               "purge_without_key",
               "Drops an encrypted table whose key is not available, and deletes its location",
-              "table STRING NOT NULL",
+              "table STRING NOT NULL, confirm BOOLEAN",
               "deleted_files_count BIGINT NOT NULL, deleted_bytes BIGINT NOT NULL, folders_left"
                   + " STRING NOT NULL",
               call -> {
-                PurgeResult purged = call.catalog().context().purgeWithoutKey(call.table());
+                PurgeResult purged =
+                    call.catalog().context().purgeWithoutKey(call.table(), call.flag("confirm"));
                 return Answer.row(
                     Map.of(
                         "deleted_files_count",

@@ -11,7 +11,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.kms.call.Causes;
 import java.time.Instant;
-import java.time.ZoneId;
+import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -26,6 +26,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
+import org.apache.iceberg.relocated.com.google.common.collect.Streams;
 import org.apache.iceberg.spark.actions.SparkActions;
 import org.apache.spark.sql.SparkSession;
 
@@ -61,8 +62,9 @@ public record TableReencryption(
           RewriteDataFiles.USE_STARTING_SEQUENCE_NUMBER,
           RewriteDataFiles.REMOVE_DANGLING_DELETES);
 
+  /** With its zone: whoever runs the statement may do so in a session of another one. */
   private static final DateTimeFormatter TIME =
-      DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss.SSS");
+      DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss.SSS 'UTC'").withZone(ZoneOffset.UTC);
 
   /**
    * Has Iceberg rewrite all data files of the main branch, with their deletes applied, and removes
@@ -88,21 +90,21 @@ public record TableReencryption(
     LiveFiles before =
         start == null ? LiveFiles.NONE : LiveFiles.addedUpTo(start.sequenceNumber(), spark, table);
     if (dryRun || before.data() + before.deletes() == 0) {
-      return found(spark, table, before, 0, false);
+      return found(table, before, 0, false);
     }
 
     rewrite(spark, table, options);
     try {
       CancelledException.check(); // with partial progress, Iceberg passes over what was cancelled
       long left = left(spark, table, start.sequenceNumber());
-      return found(spark, table, before, left, true);
+      return found(table, before, left, true);
     } catch (RuntimeException e) {
       throw afterwards(table.name(), e);
     }
   }
 
   private static TableReencryption found(
-      SparkSession spark, Table table, LiveFiles before, long left, boolean committed) {
+      Table table, LiveFiles before, long left, boolean committed) {
     table.refresh();
     Snapshot current = table.currentSnapshot();
     int others = Iterables.size(table.snapshots()) - (current == null ? 0 : 1);
@@ -114,7 +116,7 @@ public record TableReencryption(
         left,
         others,
         refs(table),
-        current == null || others == 0 ? null : expireStatement(spark, table.name(), current),
+        current == null || others == 0 ? null : expireStatement(table),
         committed);
   }
 
@@ -215,13 +217,18 @@ public record TableReencryption(
         .toList();
   }
 
-  private static String expireStatement(SparkSession spark, String table, Snapshot current) {
-    ZoneId zone = ZoneId.of(spark.conf().get("spark.sql.session.timeZone"));
-    Instant now = Instant.ofEpochMilli(current.timestampMillis() + 1);
+  /**
+   * Later than every snapshot: by the clocks of their writers, an older one may have a later time
+   * than the current one.
+   */
+  private static String expireStatement(Table table) {
+    long latest =
+        Streams.stream(table.snapshots()).mapToLong(Snapshot::timestampMillis).max().orElseThrow();
     return SqlNames.call(
         "expire_snapshots",
-        table,
-        String.format("older_than => TIMESTAMP '%s'", TIME.format(now.atZone(zone))),
+        table.name(),
+        String.format(
+            "older_than => TIMESTAMP '%s'", TIME.format(Instant.ofEpochMilli(latest + 1))),
         "retain_last => 1");
   }
 

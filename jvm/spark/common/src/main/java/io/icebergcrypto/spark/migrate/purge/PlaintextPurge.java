@@ -147,8 +147,10 @@ public final class PlaintextPurge {
 
       requireKnown(files);
       requireNamed(files);
-      PurgeRecord record = new PurgeRecord(table.name(), table.operations(), path);
+      PurgeRecord record = new PurgeRecord(table.name(), table.operations(), current.uuid(), path);
       Proof proof = new Proof(spark, table, path, options, progress);
+      CancelledException.check();
+      record.begin(Phase.DATA);
       CopyLog.deleteAll(table);
       Dataset<Row> data = files.doomed(Phase.DATA).where(isNot(path));
       boolean first = PurgeRecord.begun(current.properties()) == Phase.DATA;
@@ -167,6 +169,7 @@ public final class PlaintextPurge {
       record.shortenLog();
       proof.ofAll();
       CancelledException.check();
+      record.require();
       deleteKept(path);
       record.forget();
       return files.purged(table.name(), true);
@@ -362,7 +365,9 @@ public final class PlaintextPurge {
     }
 
     CancelledException.check();
-    if (phase != Phase.METADATA_FILES) {
+    if (phase == Phase.METADATA_FILES) {
+      record.require(); // it begins when all but the copy are gone
+    } else {
       record.begin(phase);
     }
 

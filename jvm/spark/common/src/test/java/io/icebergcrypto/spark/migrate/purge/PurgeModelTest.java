@@ -16,7 +16,8 @@ import org.junit.jupiter.params.provider.EnumSource;
  * Proof. Three calls take part: two of an operator, the second after the first has ended or was
  * killed, and one of another operator at any time. The old tree has the kept metadata, a list, a
  * manifest, and two data files: one in the table's folders, one in a folder that the user named,
- * where no proof looks.
+ * where no proof looks. Until the purge has recorded that it begins, an operator may undo the
+ * encryption: the old files are the table's then.
  */
 class PurgeModelTest {
   private enum Defect {
@@ -29,7 +30,9 @@ class PurgeModelTest {
     BELIEVES_THE_STORAGE,
     TAKES_MISSING_FOR_NOTHING,
     RECORDS_NO_STEP,
-    TAKES_ANOTHER_CALL_FOR_LOSS
+    TAKES_ANOTHER_CALL_FOR_LOSS,
+    /** What it has read before is enough. */
+    DELETES_BEFORE_A_RECORD
   }
 
   private enum Var {
@@ -41,6 +44,9 @@ class PurgeModelTest {
     DATA,
     ELSEWHERE, // a data file
     BEGUN, // the table's property: a phase
+    RECORDED, // the table has that property
+    UNDONE, // the old metadata is the table's
+    ROBBED, // an old file was deleted after that
     FORGOTTEN, // the table's property that leads to the old metadata is gone
     FAULTS,
     PC1,
@@ -73,6 +79,7 @@ class PurgeModelTest {
     READ_LIST,
     READ_MANIFEST,
     DECIDE,
+    BEGIN_DATA,
     DELETE_DATA,
     DELETE_ELSEWHERE,
     PROVE_OTHERS,
@@ -85,7 +92,7 @@ class PurgeModelTest {
     DELETE_KEPT,
     FORGET,
     DONE,
-    REFUSED, // it was purged before
+    REFUSED, // it was purged before, or undone
     FAILED,
     DEAD;
 
@@ -120,6 +127,10 @@ class PurgeModelTest {
         steps.step("all data is in the folder that the user named", n -> n.set(Var.DATA, 0));
       }
 
+      if (!s.has(Var.RECORDED) && !s.has(Var.UNDONE) && !s.has(Var.FORGOTTEN)) {
+        steps.step("an operator registers the old metadata", n -> n.set(Var.UNDONE, 1));
+      }
+
       for (int call = 1; call <= 3; call++) {
         new Call(this, s, steps, call).take();
       }
@@ -127,6 +138,10 @@ class PurgeModelTest {
 
     @Override
     public String broken(State<Var> s) {
+      if (s.has(Var.UNDONE)) {
+        return s.has(Var.ROBBED) ? "it has deleted files of a plaintext table" : null;
+      }
+
       boolean data = s.has(Var.DATA) || s.has(Var.ELSEWHERE);
       boolean any = data || s.has(Var.MANIFEST) || s.has(Var.LIST) || s.has(Var.KEPT);
       if (s.has(Var.FORGOTTEN) && (any || s.has(Var.STRAY))) {
@@ -157,13 +172,18 @@ class PurgeModelTest {
     @Override
     public String brokenAtTheEnd(State<Var> s) {
       for (int call = 1; call <= 3; call++) {
-        if (s.is(Actor.of(Var.PC1, call), Pc.DONE) && !s.has(Var.FORGOTTEN)) {
+        if (s.is(Actor.of(Var.PC1, call), Pc.DONE) && !isOver(s)) {
           return "call " + call + " says that it is done";
         }
       }
 
       return null;
     }
+  }
+
+  /** Whether the table no longer leads to the old files. */
+  private static boolean isOver(State<Var> s) {
+    return s.has(Var.FORGOTTEN) || s.has(Var.UNDONE);
   }
 
   /** What one call may do next. */
@@ -193,7 +213,7 @@ class PurgeModelTest {
         case LOAD ->
             step(
                 "loads the table",
-                s.has(Var.FORGOTTEN) ? Pc.REFUSED : Pc.READ_KEPT,
+                isOver(s) ? Pc.REFUSED : Pc.READ_KEPT,
                 n -> forgetWhatItRead(n).set(var(Var.SEEN1), n.get(Var.BEGUN)));
         case READ_KEPT -> read(Var.KEPT, FileKind.METADATA_FILE, true, Var.LISTED1);
         case READ_LIST ->
@@ -201,6 +221,7 @@ class PurgeModelTest {
         case READ_MANIFEST ->
             read(Var.MANIFEST, FileKind.MANIFEST, s.has(var(Var.NAMED1)), Var.KNOWN1);
         case DECIDE -> decide();
+        case BEGIN_DATA -> beginData();
         case DELETE_DATA -> delete(Var.DATA, Var.KNOWN1);
         case DELETE_ELSEWHERE -> delete(Var.ELSEWHERE, Var.KNOWN1);
         case PROVE_OTHERS -> proveOthers();
@@ -210,7 +231,7 @@ class PurgeModelTest {
         case DELETE_LIST -> delete(Var.LIST, Var.LISTED1);
         case SHORTEN_LOG -> record("PurgeRecord.shortenLog", Phase.METADATA_FILES, pc.next());
         case PROVE_ALL -> proveAll();
-        case DELETE_KEPT -> deleteFile(Var.KEPT);
+        case DELETE_KEPT -> deleteKept();
         case FORGET -> forget();
         default -> {}
       }
@@ -250,8 +271,7 @@ class PurgeModelTest {
     private void decide() {
       Phase now = Phase.values()[s.get(Var.BEGUN)];
       boolean ahead =
-          (s.has(Var.FORGOTTEN) || !now.isReached(seen()))
-              && !plants(Defect.TAKES_ANOTHER_CALL_FOR_LOSS);
+          (isOver(s) || !now.isReached(seen())) && !plants(Defect.TAKES_ANOTHER_CALL_FOR_LOSS);
       if (!s.has(var(Var.GAP1))) {
         step("knows all old files", next());
       } else if (ahead) {
@@ -279,7 +299,10 @@ class PurgeModelTest {
 
     private void deleteFile(Var file) {
       String name = file.name().toLowerCase();
-      step("ProvenDeletion: " + name, next(), n -> n.set(file, 0));
+      step(
+          "ProvenDeletion: " + name,
+          next(),
+          n -> n.set(file, 0).set(Var.ROBBED, n.get(Var.UNDONE)));
       Pc then = plants(Defect.TAKES_FAILURES_FOR_DELETED) ? next() : Pc.FAILED;
       fault("ProvenDeletion cannot delete: " + name, then);
       if (pc() == Pc.DELETE_DATA && seen() == Phase.DATA) { // ProvenDeletion.beforeListing
@@ -297,10 +320,33 @@ class PurgeModelTest {
       }
     }
 
+    private void beginData() {
+      if (plants(Defect.DELETES_BEFORE_A_RECORD)) {
+        step("begins without a record (data)", next());
+      } else {
+        record("PurgeRecord.begin: data", Phase.DATA, next());
+      }
+    }
+
+    /** PurgeRecord.require; nothing but another call's forget can come between. */
+    private void deleteKept() {
+      if (isOver(s) && !plants(Defect.FORGETS_BEFORE_THE_PROOF)) {
+        step("PurgeRecord.require refuses", Pc.REFUSED);
+      } else {
+        deleteFile(Var.KEPT);
+      }
+    }
+
     private void record(String name, Phase phase, Pc then) {
+      if (isOver(s)) {
+        step(name + " refuses", Pc.REFUSED);
+        return;
+      }
+
       Consumer<State<Var>> commit =
           n -> {
-            if (!n.has(Var.FORGOTTEN) && !phase.isReached(Phase.values()[n.get(Var.BEGUN)])) {
+            n.set(Var.RECORDED, 1);
+            if (!phase.isReached(Phase.values()[n.get(Var.BEGUN)])) {
               n.set(Var.BEGUN, phase);
             }
           };
@@ -340,7 +386,7 @@ class PurgeModelTest {
     }
 
     private void forget() {
-      step("PurgeRecord.forget", Pc.DONE, n -> n.set(Var.FORGOTTEN, 1));
+      step("PurgeRecord.forget", Pc.DONE, n -> n.set(Var.FORGOTTEN, 1)); // or has nothing to
       fault("PurgeRecord.forget, and the answer is lost", Pc.FAILED, n -> n.set(Var.FORGOTTEN, 1));
       fault("PurgeRecord.forget fails", Pc.FAILED);
     }
@@ -366,6 +412,7 @@ class PurgeModelTest {
               TAKES_MISSING_FOR_NOTHING ->
               "nothing names old files";
           case FORGETS_BEFORE_THE_PROOF -> "has forgotten plaintext";
+          case DELETES_BEFORE_A_RECORD -> "files of a plaintext table";
           default -> "cannot go on";
         };
     explore(defect).requireBroken("purge_plaintext, " + defect, wrong);
