@@ -54,7 +54,7 @@ _BAD_ARGUMENT: _Arguments = {
     ),
 }
 # The same where an argument is a path, as in this package's own calls. In a query, a file of a table is missing.
-_BAD_PATH = {
+_BAD_PATH: _Arguments = {
     **_BAD_ARGUMENT,
     "org.apache.iceberg.exceptions.NotFoundException": (
         errors.ConfigurationError,
