@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import settings
-from pyspark_iceberg_crypto._names import PATH_CATALOG, SESSION_CATALOG
+from pyspark_iceberg_crypto._names import PATH_CATALOG
 from pyspark_iceberg_crypto.columns.orc import OrcKeys
 from pyspark_iceberg_crypto.columns.parquet import ParquetKeys
 from pyspark_iceberg_crypto.errors import ConfigurationError, SparkConnectError
@@ -24,13 +25,16 @@ from pyspark_iceberg_crypto.settings import (
     HADOOP_PREFIX,
     LOCATIONS,
     METRICS_PLUGIN,
+    PATHS_LIKE,
     PLUGINS,
+    REDACTION,
     SESSION_CATALOG_CLASS,
     catalog_properties,
     column_conf,
     column_extensions,
     conf_of,
     packages_of,
+    redaction,
 )
 
 # Iceberg's jars that hold these groups of packages, too.
@@ -78,13 +82,14 @@ def configure_spark(
         session_catalog: set up ``spark_catalog`` the same way too, so that names without a catalog work.
         path_access: use the same KMS for tables that are read and written by their paths, as in
             ``spark.read.format("iceberg").load("/path")``. Iceberg takes paths to a catalog called
-            default_iceberg, which is set up for this unless the session or builder has one; the first catalog
-            with a KMS counts. Without it, Iceberg's own catalog reads no encrypted table there, and leaves
-            plaintext files behind when it fails to commit a write.
+            default_iceberg, which is set up for this, with the rules for tables too, unless the session or builder has
+            one; the first catalog with a KMS counts. Without it, Iceberg's own catalog reads no encrypted table there,
+            and leaves plaintext files behind when it fails to commit a write.
         require_encryption: refuse to create a table without ``encryption.key-id``.
         allowed_key_ids: the only master keys that tables may name: key ids, in which ``*`` stands for any
             characters and ``?`` for one (a backslash before either takes its meaning away). None: any key.
-        options: further catalog properties by their own names, such as ``{"io-impl": "..."}``.
+        options: further catalog properties by their own names, such as ``{"io-impl": "..."}``. A new session hides
+            secrets among them in its event log and UI (``spark.redaction.regex``); they are on the JVM's command line.
         metrics: give the driver's and the executors' counters to Spark's metrics system, and those of tasks to its
             UI: this adds this package's plugin to ``spark.plugins``.
         parquet_columns: keys for the footers and columns of Spark's own Parquet files, those that are not Iceberg's,
@@ -114,8 +119,11 @@ def configure_spark(
         allowed_key_ids,
         dict(options or {}),
     )
-    _check_location(builder_or_session, catalog, properties)
-    path_access &= not _is_set(builder_or_session, f"spark.sql.catalog.{PATH_CATALOG}")
+    if isinstance(builder_or_session, SparkSession.Builder):
+        _forget_catalogs()
+    get = partial(_setting, builder_or_session)
+    _check_location(get, catalog, properties)
+    path_access &= get(f"spark.sql.catalog.{PATH_CATALOG}") is None or get(PATHS_LIKE) == catalog
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(column_conf(parquet_columns, orc_columns, properties))
     checks = column_extensions(parquet_columns, orc_columns)
@@ -126,11 +134,10 @@ def configure_spark(
             _check_running(active, conf, metrics, local_disk_encryption, checks)
             metrics = local_disk_encryption = False  # they are there
             conf = _of_running(conf)
-        elif _jvm.is_up() and "PYSPARK_GATEWAY_PORT" not in os.environ:
-            _forget_catalogs()
+        else:
+            conf |= redaction(conf, get(REDACTION))
         if metrics:
-            plugins = _launch.session_setting(builder_or_session._options, PLUGINS)
-            conf[PLUGINS] = _launch.join(_launch.split(plugins), [METRICS_PLUGIN])
+            conf[PLUGINS] = _launch.join(_launch.split(get(PLUGINS)), [METRICS_PLUGIN])
         if local_disk_encryption:
             conf[DISK_ENCRYPTION] = "true"
         extensions = _launch.split(builder_or_session._options.get(EXTENSIONS))
@@ -238,9 +245,7 @@ def _is_among(coordinate: str, named: list[str]) -> bool:
 
 
 def _check_location(
-    builder_or_session: SparkSession.Builder | SparkSession,
-    catalog: str,
-    properties: Mapping[str, str],
+    get: Callable[[str], str | None], catalog: str, properties: Mapping[str, str]
 ) -> None:
     """Refuse a catalog that has no address, before Spark starts.
 
@@ -249,31 +254,37 @@ def _check_location(
     """
     kind = properties.get("type", "")
     for key in LOCATIONS.get(kind, ()):
-        if key not in properties and not _is_set(
-            builder_or_session, f"spark.sql.catalog.{catalog}.{key}"
-        ):
+        if key not in properties and get(f"spark.sql.catalog.{catalog}.{key}") is None:
             raise ConfigurationError(
                 f"catalog {catalog} of type {kind} has no {key}",
                 f"give {key}=..., the property {key} of the catalog",
             )
 
 
-def _is_set(builder_or_session: SparkSession.Builder | SparkSession, key: str) -> bool:
+def _setting(builder_or_session: SparkSession.Builder | SparkSession, key: str) -> str | None:
+    """Read a setting of a session: of one that runs, or as it will start."""
     if not isinstance(builder_or_session, SparkSession.Builder):
         _jvm.require_session(builder_or_session)
-        return builder_or_session.conf.get(key, None) is not None
+        return builder_or_session.conf.get(key, None)
     active = SparkSession._instantiatedSession
     if active is not None and active.sparkContext._jsc is not None:
-        return active.conf.get(key, None) is not None
-    return _launch.session_setting(builder_or_session._options, key) is not None
+        return active.conf.get(key, None)
+    options = builder_or_session._options
+    if _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return options.get(key) or _jvm.launched_conf(key)
+    return _launch.session_setting(options, key)
 
 
 def _forget_catalogs() -> None:
-    """Have the next session start without this project's catalogs of an earlier one, which was stopped.
+    """Have the next session start without this project's catalogs of an earlier one, if one was stopped.
 
     PySpark starts the JVM with the settings of the first session, and every later session in it gets them, too: a
     catalog would have the KMS of one and the rules of the other. What stands outside of the program stays.
     """
+    active = SparkSession._instantiatedSession
+    runs = active is not None and active.sparkContext._jsc is not None
+    if runs or not _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
     launched = _jvm.all_launched()
     ours = [
         key
@@ -287,7 +298,7 @@ def _forget_catalogs() -> None:
         if any(key == name or key.startswith(f"{name}.") for name in ours)
         and _launch.session_setting({}, key) is None
     ]
-    _jvm.forget_launched(stale)
+    _jvm.forget_launched([*stale, PATHS_LIKE])
 
 
 def _check_running(
@@ -327,14 +338,23 @@ def _check_running(
             "stop it and create it with configure_spark(SparkSession.builder, ..., local_disk_encryption=True), or "
             f"start Spark with --conf {DISK_ENCRYPTION}=true",
         )
+    loaded = _jvm.loaded_catalogs(session)
     for key, value in conf.items():
         if key.startswith(HADOOP_PREFIX):
             continue
         current = session.conf.get(key, None)
-        is_late = current is None and key.startswith(f"spark.sql.catalog.{SESSION_CATALOG}")
+        is_late = current is None and _catalog_of(key) in loaded
         if (current is not None and current != value) or is_late:
-            now = f"has {key}={current}" if current else f"runs without {key}"
+            now = (
+                f"runs without {key}" if is_late else f"has another {key}"
+            )  # which may be a secret
             raise ConfigurationError(
                 f"this session {now}, which cannot change while it runs",
                 "choose another catalog name, or stop the session and start with these settings",
             )
+
+
+def _catalog_of(key: str) -> str | None:
+    """Return the name of the catalog that a setting is of."""
+    name = key.removeprefix("spark.sql.catalog.")
+    return None if name == key else name.partition(".")[0]

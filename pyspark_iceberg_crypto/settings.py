@@ -14,11 +14,21 @@ from pyspark_iceberg_crypto.columns.parquet import ParquetKeys
 from pyspark_iceberg_crypto.errors import ConfigurationError, JarMissingError
 from pyspark_iceberg_crypto.jvm.artifacts import build_for
 from pyspark_iceberg_crypto.kms import BY_TYPE, KmsSettings
+from pyspark_iceberg_crypto.kms._properties import refuse_secrets
 
 CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSparkCatalog"
 SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
 # What Iceberg itself gives to the catalog of paths.
 PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
+# Names the catalog whose KMS and rules are those of paths; no other changes them.
+PATHS_LIKE = "spark.iceberg-crypto.paths-like"
+OF_NEW_TABLES = ("table-default.", "table-override.")
+# What the catalog of paths, of Hive's kind, refuses or has no use for.
+OF_KIND = (
+    "encryption.metadata-authentication",
+    "encryption.catalog-type",
+    "encryption.catalog-impl",
+)
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 # The properties without which Iceberg's catalog of a type does not start.
 LOCATIONS = {
@@ -47,6 +57,18 @@ ORC_EXTENSION = "io.icebergcrypto.spark.orc.OrcChecks"
 PLUGINS = "spark.plugins"
 METRICS_PLUGIN = "io.icebergcrypto.spark.MetricsPlugin"
 DISK_ENCRYPTION = "spark.io.encryption.enabled"
+# The settings whose values Spark hides; it reads this when it starts.
+REDACTION = "spark.redaction.regex"
+REDACTED = "(?i)secret|password|token|access[.]?key"  # its default
+
+_SECRET = re.compile(
+    r"(password|passwd|passphrase|secret|token|credential|credentials|authorization|cookie|pin"
+    r"|(access|account|api|secret|private|provided|encryption|decryption|sse)[._-]?key)"
+    r"((\.[^.]+){1,3}\.(blob|dfs)\.[\w.-]+)?$"  # of one account of Azure, in Hadoop's settings
+    r"|sas-token|connection-string|fs\.azure\.sas\.(?!token\.provider)",
+    re.IGNORECASE,
+)
+_PASSWORD_IN_ADDRESS = re.compile(r"//[^/?#\s]*:[^/?#\s]*@|[?&;]password=", re.IGNORECASE)
 
 
 def spark_conf(
@@ -72,8 +94,9 @@ def spark_conf(
     """Return the settings that `configure_spark` would make, for a Spark that something else starts.
 
     That is spark-submit (as ``--conf key=value``), spark-defaults.conf, the server of Spark Connect, Airflow, Livy, or
-    an operator on Kubernetes. It needs no Spark. None of the settings is a secret: the driver and the executors read
-    those from where they name them, such as a file or an environment variable.
+    an operator on Kubernetes. It needs no Spark. No setting holds a secret of a KMS: the driver and the executors read
+    those from where they name them, such as a file or an environment variable. Secrets among ``options``, such as
+    the credential of a REST catalog, are in the settings as given: keep them in a file that only its owner may read.
 
     Args:
         catalog: see `configure_spark`, as for all that is not explained here.
@@ -99,7 +122,7 @@ def spark_conf(
 
     Returns:
         Settings by their names. If ``spark.sql.extensions`` or ``spark.plugins`` has others already, join them with
-        a comma.
+        a comma; ``spark.redaction.regex``, with ``|``.
 
     Raises:
         ConfigurationError: an argument is wrong, or contradicts another; or there is no build for this Spark.
@@ -124,6 +147,7 @@ def spark_conf(
         started[DISK_ENCRYPTION] = "true"
     conf = conf_of(catalog, properties, session_catalog, path_access)
     conf.update(column_conf(parquet_columns, orc_columns, properties))
+    conf |= redaction(conf)
     extensions = [*build.extensions, *column_extensions(parquet_columns, orc_columns)]
     return {**jars, EXTENSIONS: ",".join(extensions), **started, **conf}
 
@@ -204,6 +228,7 @@ def catalog_properties(
                 f"options sets {key} to {value!r}, and an argument sets it to {given[key]!r}",
                 "set it in one place",
             )
+    refuse_secrets(options)
     return {**given, **options}
 
 
@@ -228,6 +253,38 @@ def _check_type(type: str | None, catalog_impl: str | None) -> None:  # noqa: A0
             f"unknown catalog type {type!r}",
             f"one of {', '.join(CATALOG_TYPES)}, or catalog_impl='<class name>'",
         )
+
+
+def is_secret(name: str) -> bool:
+    """Return whether the value of a setting of this name is a secret. One that ends with -env or -file is not."""
+    return _SECRET.search(name) is not None
+
+
+def redaction(conf: Mapping[str, str], has: str | None = None) -> dict[str, str]:
+    """Return what has Spark hide the secrets among settings, in its event log and its UI; empty if it does already.
+
+    Args:
+        conf: the settings.
+        has: the value of `REDACTION`; None: Spark's default.
+    """
+    regex = has or REDACTED
+    shown = [key for key, value in conf.items() if _is_shown(key, value, regex)]
+    names = [re.escape(key).replace(r"\.", "[.]").replace(r"\-", "-") for key in shown]
+    return {REDACTION: "|".join([regex, *names])} if shown else {}
+
+
+def _is_shown(key: str, value: str, regex: str) -> bool:
+    """Return whether it is a secret that Spark does not hide: it looks for these in names and in values."""
+    if not is_secret(key) and not _PASSWORD_IN_ADDRESS.search(value):
+        return False
+    return not _finds(regex, key) and not _finds(regex, value)
+
+
+def _finds(regex: str, text: str) -> bool:
+    try:
+        return re.search(regex, text) is not None
+    except re.error:  # of Java's alone
+        return False
 
 
 def session_kms(properties: Mapping[str, str]) -> dict[str, str]:
@@ -270,11 +327,16 @@ def _check_keys(name: str, keys: object, kind: type, properties: Mapping[str, st
             f"{name} must be {kind.__name__}(...), not {keys!r}",
             f"for example {name}={kind.__name__}(columns={{'ssn': 'k2'}}, ...)",
         )
-    if not {"encryption.kms-type", "encryption.kms-impl"} & properties.keys():
+    if not names_kms(properties):
         raise ConfigurationError(
             f"{name} needs a KMS",
             "for example kms=Keystore('keys.p12', password_env='...')",
         )
+
+
+def names_kms(properties: Mapping[str, str]) -> bool:
+    """Return whether a catalog's properties name a KMS."""
+    return bool({"encryption.kms-type", "encryption.kms-impl"} & properties.keys())
 
 
 def _is_of_kms(key: str) -> bool:
@@ -288,8 +350,9 @@ def conf_of(
     conf = _catalog_conf(_check_name(catalog), properties)
     if session_catalog:
         conf.update(_catalog_conf(SESSION_CATALOG, properties))
-    if path_access:
+    if path_access and names_kms(properties):
         conf.update(_catalog_conf(PATH_CATALOG, _path_properties(properties)))
+        conf[PATHS_LIKE] = catalog
     return conf
 
 
@@ -300,6 +363,12 @@ def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
 
 
 def _path_properties(properties: dict[str, str]) -> dict[str, str]:
-    """Return a catalog's properties without its own location: a path needs the KMS and the rules for new tables."""
-    place = {"type", "catalog-impl", "uri", "warehouse", "io-impl", "rest-catalog-purge"}
-    return {**{k: v for k, v in properties.items() if k not in place}, **PATH_CATALOG_OPTIONS}
+    """Return a catalog's KMS and rules for tables, without what is of its own kind, place or login."""
+    kept = {
+        key: value
+        for key, value in properties.items()
+        if _is_of_kms(key) or key.startswith(("encryption.", *OF_NEW_TABLES))
+    }
+    for own in OF_KIND:
+        kept.pop(own, None)
+    return {**kept, **PATH_CATALOG_OPTIONS}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from harness.classes import SPARK_CATALOG
-from harness.jars import ROOT, SPARK_JARS
+from harness.jars import ROOT, SPARK_JARS, build_jars, our_jar
 from harness.programs import run
 
 from pyspark_iceberg_crypto import Keystore
@@ -111,3 +111,27 @@ def test_spark_submit(place: Path, packages: list[str]) -> None:
     said = spark("spark-submit", *packages, str(job), cwd=place)
     assert "found True [42]" in said
     assert set(data_files(place)) == {b"PARE"}
+
+
+CONFIGURED = """
+from pyspark.sql import SparkSession
+from pyspark_iceberg_crypto import Keystore, configure_spark
+
+keys = Keystore("keys.p12", password_env="STORE_PASSWORD")
+found = configure_spark(SparkSession.builder, type="rest", kms=keys, metrics=True)._options
+print(found["spark.plugins"], [name for name in found if "default_iceberg" in name])
+"""
+
+
+def test_what_spark_submit_was_told_stays(tmp_path: Path) -> None:
+    """By --conf, or in a file that Python does not read. No session starts."""
+    (tmp_path / "job.py").write_text(CONFIGURED)
+    (tmp_path / "lake.conf").write_text("spark.sql.catalog.lake.uri http://127.0.0.1:1\n")
+    iceberg = build_jars("test-jars", "iceberg-spark-runtime-*.jar")
+    arguments = [
+        *("--properties-file", "lake.conf"),
+        *("--jars", ",".join(map(str, [our_jar(), *iceberg]))),
+        *("--conf", "spark.plugins=com.X", "--conf", "spark.sql.catalog.default_iceberg=com.Mine"),
+    ]
+    said = spark("spark-submit", *arguments, "job.py", cwd=tmp_path)
+    assert said.split("\n")[-2] == "com.X,io.icebergcrypto.spark.MetricsPlugin []"

@@ -18,19 +18,13 @@ from pyspark_iceberg_crypto.cli._options import kms_of
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.jvm._launch import split
 from pyspark_iceberg_crypto.kms import Kms
+from pyspark_iceberg_crypto.settings import is_secret
 
 NAME = "iceberg-crypto.yaml"
 CONFIG = "ICEBERG_CRYPTO_CONFIG"
 PREFIX = "ICEBERG_CRYPTO_CATALOGS__"
 SECTIONS = ("catalogs", "spark", "packages")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SECRET = re.compile(
-    r"(password|passwd|passphrase|secret|token|credential|credentials|authorization|cookie|pin"
-    r"|(access|account|api|secret|private|provided|encryption|decryption|sse)[._-]?key)"
-    r"((\.[^.]+){1,3}\.(blob|dfs)\.[\w.-]+)?$"  # of one account of Azure, in Hadoop's settings
-    r"|sas-token|connection-string|fs\.azure\.sas\.(?!token\.provider)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -76,11 +70,6 @@ class Profile:
         packages = tuple(split(values.pop("packages", "")))
         kms = {k.removeprefix("kms."): values.pop(k) for k in list(values) if k.startswith("kms.")}
         return Catalog(values, kms_of(kms, where) if kms else None, packages)
-
-
-def is_secret(name: str) -> bool:
-    """Return whether the value of a setting of this name is a secret. One that ends with -env or -file is not."""
-    return _SECRET.search(name) is not None
 
 
 def default_file(environment: Mapping[str, str] = os.environ) -> Path:

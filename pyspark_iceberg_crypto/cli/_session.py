@@ -262,10 +262,14 @@ def _set_up(builder: Any, name: str, properties: dict[str, str], kms: Kms | None
 
 
 def taken_secrets(options: dict[str, Any]) -> dict[str, str]:
-    """Take secrets out of a builder: it would put them on the JVM's command line, for all to see."""
-    from pyspark_iceberg_crypto.cli import _profile
+    """Take secrets out of a builder, which would put them on the JVM's command line; Spark will show none."""
+    from pyspark_iceberg_crypto import settings
+    from pyspark_iceberg_crypto.jvm import _launch
 
-    return {key: str(options.pop(key)) for key in list(options) if _profile.is_secret(key)}
+    secrets = {key: str(options.pop(key)) for key in list(options) if settings.is_secret(key)}
+    has = _launch.session_setting(options, settings.REDACTION)
+    options |= settings.redaction(secrets, has)
+    return secrets
 
 
 def _of_spark(secrets: dict[str, str]) -> dict[str, str]:

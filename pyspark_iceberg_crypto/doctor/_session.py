@@ -32,6 +32,8 @@ from pyspark_iceberg_crypto.settings import (
     EXTENSIONS,
     ORC_EXTENSION,
     PARQUET_EXTENSION,
+    REDACTION,
+    redaction,
 )
 from pyspark_iceberg_crypto.verbs.metrics import KmsMetrics, kms_metrics
 
@@ -49,6 +51,12 @@ TABLE_KEYS = ("table-override.encryption.key-id", "table-default.encryption.key-
 
 TRIED_OF_TABLES = 10  # master keys, each one wrap and one unwrap
 
+# Settings that give variables to the driver or to executors.
+SHOWN_VARIABLES = (
+    "spark.executorEnv.",
+    "spark.yarn.appMasterEnv.",
+    "spark.kubernetes.driverEnv.",
+)
 # Spark copies this one into its Hadoop configuration, which goes to executors with every table.
 TRAVELLING_SECRET = "AWS_SECRET_ACCESS_KEY"  # noqa: S105 (a variable's name)
 
@@ -120,7 +128,7 @@ def _steps(spark: SparkSession, catalog: str, key_ids: list[str]) -> Iterator[Do
         yield _failed(JARS, error)
         yield from _not_reached((*BEFORE_KMS[2:], *CHAIN))
         return
-    yield _environment(spark, settings, properties)
+    yield _environment(spark, catalog, settings, properties)
     yield _disks(settings)
     yield _wire(settings)
     yield from _columns(spark, settings, PARQUET, "examine_parquet", PARQUET_EXTENSION)
@@ -215,7 +223,7 @@ def _jars(spark: SparkSession, kms_type: str) -> DoctorStep:
 
 
 def _environment(
-    spark: SparkSession, settings: dict[str, str], properties: dict[str, str]
+    spark: SparkSession, catalog: str, settings: dict[str, str], properties: dict[str, str]
 ) -> DoctorStep:
     """Look for secrets that Spark itself would pass on or show."""
     found, hints = [], []
@@ -225,16 +233,19 @@ def _environment(
             "carry that to executors"
         )
         hints.append("use a role of the host, or a profile of ~/.aws (AWS_PROFILE)")
-    for name, variable in properties.items():
+    for name, value in properties.items():
         if name.startswith("encryption.kms.") and name.endswith("-env"):
-            setting = f"spark.executorEnv.{variable}"
-            if setting in settings:
-                found.append(
-                    f"{setting} holds a secret: Spark's settings are in its event log and UI"
-                )
-                hints.append(
-                    f"set {variable} in the environment of each executor's host, or use a file"
-                )
+            for setting in (f"{prefix}{value}" for prefix in SHOWN_VARIABLES):
+                if setting in settings:
+                    found.append(
+                        f"{setting} holds a secret: Spark's settings are in its event log and UI"
+                    )
+                    hints.append(
+                        f"set {value} in the environment of each host of Spark, or use a file"
+                    )
+        if redaction({f"spark.sql.catalog.{catalog}.{name}": value}, settings.get(REDACTION)):
+            found.append(f"{name} holds a secret: Spark shows it in its event log and UI")
+            hints.append(f"start Spark with its name in {REDACTION}, as configure_spark does")
     if found:
         return DoctorStep(ENVIRONMENT, Status.WARNING, "; ".join(found), "; ".join(hints))
     return DoctorStep(ENVIRONMENT, Status.OK, "holds no secret that Spark would pass on")

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from pyspark_iceberg_crypto._names import PATH_CATALOG, SESSION_CATALOG, is_path, parts, quoted
 from pyspark_iceberg_crypto.errors import SparkConnectError, first_line
-from pyspark_iceberg_crypto.jvm._typed import typed_errors
+from pyspark_iceberg_crypto.jvm._typed import typed_call
 
 Row = dict[str, Any]
 # Where an error has no condition: Iceberg's, which parses and resolves CALL in Spark 3.5, and that Spark's without it.
@@ -59,7 +59,7 @@ def run(spark: Any, operation: str, given: dict[str, Any]) -> Any:
 
     Raises:
         SparkConnectError: the server has no such procedure.
-        IcebergCryptoError: see ``typed_errors``.
+        IcebergCryptoError: see ``typed_call``.
     """
     arguments = json.dumps({name: value for name, value in given.items() if value is not None})
     asked = {"name": operation, "arguments": arguments}
@@ -91,7 +91,7 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
 
     Raises:
         SparkConnectError: the server has no such procedure.
-        IcebergCryptoError: see ``typed_errors``.
+        IcebergCryptoError: see ``typed_call``.
     """
     said = ", ".join(
         f"{name} => {_literal(value)}" for name, value in given.items() if value is not None
@@ -99,7 +99,7 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
     statement = f"CALL {quoted(catalog)}.system.{procedure}({said})"
     tag = f"iceberg-crypto-{uuid4()}"
     spark.addTag(tag)
-    with typed_errors():
+    with typed_call():
         try:
             return [row.asDict() for row in spark.sql(statement).collect()]
         except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.jvm import _connect, artifacts
-from pyspark_iceberg_crypto.jvm._typed import UNTYPED, typed_errors
+from pyspark_iceberg_crypto.jvm._typed import UNTYPED, typed_call, typed_errors
 
 with suppress(ImportError):  # pyspark-client has no JVM; whatever needs these refuses its sessions
     from py4j.java_gateway import JavaPackage
@@ -53,10 +53,10 @@ def call(spark: SparkSession, method: str, *args: Any) -> Any:
     """Call a method of PythonApi on this session, with Java's errors as ours.
 
     Raises:
-        IcebergCryptoError: see ``api`` and ``typed_errors``.
+        IcebergCryptoError: see ``api`` and ``typed_call``.
     """
     target = api(spark)
-    with typed_errors(), _interruptible(spark, target):
+    with typed_call(), _interruptible(spark, target):
         return getattr(target, method)(spark._jsparkSession, *args)
 
 
@@ -283,6 +283,11 @@ def all_launched() -> dict[str, str]:
     """Read all of Spark's settings that the running JVM was started with."""
     SparkContext._ensure_initialized()
     return dict(SparkConf(_jvm=SparkContext._jvm).getAll())
+
+
+def loaded_catalogs(spark: SparkSession) -> set[str]:
+    """Tell the catalogs that a session has loaded, whose settings are past changing; its own always counts."""
+    return {row.catalog for row in spark.sql("SHOW CATALOGS").collect()}
 
 
 def catalog_properties(spark: SparkSession, catalog: str) -> dict[str, str]:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pyspark_iceberg_crypto.jvm import _launch
+
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOG_SETTINGS = Path(__file__).parent / "log4j2-quiet.properties"
 
 
@@ -17,7 +20,8 @@ def builder(app: str, level: str = "error") -> SparkSession.Builder:
     """Begin a session that logs from a level on, shows no progress bar and serves no UI."""
     made = SparkSession.builder.appName(app)
     log = f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Diceberg.crypto.log={level}"
-    made.config("spark.driver.extraJavaOptions", log)
+    own = _launch.session_setting({}, JAVA_OPTIONS)  # such as a proxy
+    made.config(JAVA_OPTIONS, f"{own} {log}" if own else log)
     made.config("spark.ui.enabled", "false")
     made.config("spark.ui.showConsoleProgress", "false")
     return made

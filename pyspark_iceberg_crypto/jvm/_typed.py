@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.errors import PySparkException
 
@@ -38,12 +38,8 @@ _PYTHON_TYPES = {
 # What a call raises when no error of ours is behind it.
 UNTYPED = (Py4JError, PySparkException)
 # Exceptions of Spark, Iceberg and Java that a wrong argument causes.
-_BAD_ARGUMENT: dict[str, tuple[type[errors.IcebergCryptoError], str]] = {
-    "org.apache.iceberg.exceptions.NotFoundException": (
-        errors.ConfigurationError,
-        "check the path",
-    ),
-    "java.io.FileNotFoundException": (errors.ConfigurationError, "check the path"),
+_Arguments: TypeAlias = dict[str, tuple[type[errors.IcebergCryptoError], str]]
+_BAD_ARGUMENT: _Arguments = {
     "org.apache.iceberg.exceptions.NoSuchTableException": (
         errors.TableNotFoundError,
         "check the table's name, and that of its catalog",
@@ -56,6 +52,15 @@ _BAD_ARGUMENT: dict[str, tuple[type[errors.IcebergCryptoError], str]] = {
         errors.ConfigurationError,
         "check the catalog's name, or set the catalog up with configure_spark",
     ),
+}
+# The same where an argument is a path, as in this package's own calls. In a query, a file of a table is missing.
+_BAD_PATH: _Arguments = {
+    **_BAD_ARGUMENT,
+    "org.apache.iceberg.exceptions.NotFoundException": (
+        errors.ConfigurationError,
+        "check the path",
+    ),
+    "java.io.FileNotFoundException": (errors.ConfigurationError, "check the path"),
 }
 _NO_CLASS = ("java.lang.NoClassDefFoundError", "java.lang.ClassNotFoundException")
 _ICEBERGS = re.compile(r"org\.apache\.iceberg\.[\w.$]+$")
@@ -83,6 +88,23 @@ def typed_errors() -> Iterator[None]:
         IcebergCryptoError: the matching child, with Java's problem and hint.
         NoSessionError: the JVM has gone.
     """
+    with _typed_by(_BAD_ARGUMENT):
+        yield
+
+
+@contextmanager
+def typed_call() -> Iterator[None]:
+    """The same for a call of this package, which may have named a file that is missing.
+
+    Raises:
+        IcebergCryptoError: see ``typed_errors``.
+    """
+    with _typed_by(_BAD_PATH):
+        yield
+
+
+@contextmanager
+def _typed_by(bad_arguments: _Arguments) -> Iterator[None]:
     try:
         yield
     except Py4JNetworkError as error:
@@ -90,21 +112,23 @@ def typed_errors() -> Iterator[None]:
             "Spark's JVM does not answer", "start a new Python process"
         ) from error
     except (Py4JJavaError, PySparkException) as error:
-        typed = _typed(error)
+        typed = _typed(error, bad_arguments)
         if typed is None:
             raise
         raise typed from error
 
 
-def _typed(error: Py4JJavaError | PySparkException) -> errors.IcebergCryptoError | None:
+def _typed(
+    error: Py4JJavaError | PySparkException, bad_arguments: _Arguments
+) -> errors.IcebergCryptoError | None:
     named = [(str(thrown.getClass().getName()), thrown) for thrown in _causes(error)]
     for name, thrown in named:
         if name.startswith(_JAVA_PACKAGE):
             kind = _PYTHON_TYPES.get(name.rpartition(".")[2], errors.IcebergCryptoError)
             return kind(str(thrown.problem()), str(thrown.hint() or ""))
     for name, thrown in named:
-        if name in _BAD_ARGUMENT:
-            kind, hint = _BAD_ARGUMENT[name]
+        if name in bad_arguments:
+            kind, hint = bad_arguments[name]
             return kind(str(thrown.getMessage()), hint)
         if name not in _NO_CLASS:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
 from typing import Any
 
@@ -201,22 +201,33 @@ def _check_names(kind: str, kms: type[Kms], given: _Properties) -> None:
         if not known.local
     }
     parts = tuple(f"{name}." for name, field in exact.items() if field.default_factory is dict)
+    refuse_secrets(given.names.values())
     for lower, name in given.names.items():
         if lower in _JAVAS.get(kind, ()) and given.optional(name) != "SYMMETRIC_DEFAULT":
             raise ConfigurationError(
                 f"Property {name} chooses how Java's client logs in or wraps, and Python has no such choice",
                 "leave it out; in Python the vendor's own library finds the login",
             )
-        if lower.startswith(_PREFIX) and lower.removeprefix(_PREFIX) in _SECRETS:
-            raise ConfigurationError(
-                f"Property {name} would show a secret to anyone who can see the session",
-                "put it into an environment variable or a file, and name that",
-            )
         if not lower.startswith(_PREFIX) or lower in exact or lower in _GENERAL:
             continue
         if lower.startswith(parts):
             continue
         raise _unknown(kind, name, [*exact, *_GENERAL])
+
+
+def refuse_secrets(names: Iterable[str]) -> None:
+    """Refuse properties that would hold a secret of a KMS.
+
+    Raises:
+        ConfigurationError: one of these names is such a property's.
+    """
+    for name in names:
+        lower = name.lower()
+        if lower.startswith(_PREFIX) and lower.removeprefix(_PREFIX) in _SECRETS:
+            raise ConfigurationError(
+                f"Property {name} would show a secret to anyone who can see the session",
+                "put it into an environment variable or a file, and name that",
+            )
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> ConfigurationError:

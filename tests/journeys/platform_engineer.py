@@ -46,6 +46,10 @@ def with_servers(settings: dict[str, Any], builder: SparkSession.Builder) -> dic
 
     told["wrong key id"] = sql(create.format("u", "encryption.key-id", "slaes"))
     told["misspelt table property"] = sql(create.format("u", "encryption.keyid", "sales"))
+    told["forgotten catalog"] = sql(
+        "CREATE TABLE u (id INT) TBLPROPERTIES ('encryption.key-id'='sales')"
+    )
+    told["rule that comes late"] = sql("SELECT 1", require_encryption=True)
     told["misspelt catalog property"] = sql(
         "SHOW NAMESPACES IN strict", catalog="strict", options={"encryption.requird": "true"}
     )

@@ -81,6 +81,17 @@ def test_what_works(told: dict[str, Any]) -> None:
             *("misspelt KMS property", "ConfigurationError", "encryption.kms.vault.transit-mnt"),
             r"Did you mean encryption\.kms\.vault\.transit-mount\?",
         ),
+        (
+            *("forgotten catalog", "ConfigurationError"),
+            *(
+                "encryption.key-id would do nothing",
+                r"For an.* table, name its catalog: lake\.default\.u",
+            ),
+        ),
+        (
+            *("rule that comes late", "ConfigurationError"),
+            *("lake.encryption.required, which cannot change", "choose another catalog name"),
+        ),
         ("KMS down", "KmsUnavailableError", "Vault at http://127.0.0.1", "Check .*network"),
     ],
 )

@@ -135,6 +135,15 @@ def test_a_kms_is_added_to_a_catalog_of_spark_defaults(home: Path) -> None:
     assert "spark.sql.catalog.lake" not in found
 
 
+def test_javas_options_of_spark_defaults_stay(home: Path) -> None:
+    (home / "conf").mkdir()
+    proxy = "-Dhttps.proxyHost=proxy -Dhttps.proxyPort=3128"
+    conf = home / "conf" / "spark-defaults.conf"
+    conf.write_text(f"spark.driver.extraJavaOptions {proxy}\n")
+    found = options()["spark.driver.extraJavaOptions"]
+    assert found.startswith(f"{proxy} -Dlog4j2.")
+
+
 def test_a_name_of_two_parts_is_of_the_catalog_that_the_profile_has(profile: Path) -> None:
     found = options(Given(catalog_conf=("a=b",)), "spark_catalog", "lake")
     assert ("spark.sql.catalog.spark_catalog" in found, of_lake(found)["a"]) == (False, "b")
@@ -148,7 +157,9 @@ def test_a_second_catalog_is_the_profiles_alone(profile: Path) -> None:
 
 def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
     found = options(Given(conf=("spark.sql.catalog.lake.jdbc.password=p", "spark.a.token=s3cret")))
+    found["spark.sql.catalog.lake.credential"] = "s3cret"
     secrets = _session.taken_secrets(found)
+    assert found["spark.redaction.regex"].endswith("|spark[.]sql[.]catalog[.]lake[.]credential")
     assert secrets.pop("spark.a.token") == "s3cret"
     assert {key.removeprefix("spark.sql.catalog.") for key in secrets} >= {
         "lake.token",
@@ -278,7 +289,7 @@ def test_a_profile_that_others_may_write_is_refused(
     ],
 )
 def test_what_is_no_secret(name: str) -> None:
-    assert not _profile.is_secret(name)
+    assert not settings.is_secret(name)
 
 
 @pytest.mark.parametrize(

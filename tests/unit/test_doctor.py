@@ -280,13 +280,24 @@ def test_a_secret_that_travels_is_a_warning(world: World) -> None:
     assert found.ok
 
 
-def test_a_secret_in_sparks_settings_is_a_warning(world: World) -> None:
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "spark.executorEnv.VAULT_TOKEN",
+        "spark.yarn.appMasterEnv.VAULT_TOKEN",
+        "spark.kubernetes.driverEnv.VAULT_TOKEN",
+        f"{PREFIX}credential",
+    ],
+)
+def test_a_secret_in_sparks_settings_is_a_warning(world: World, setting: str) -> None:
     world.conf[PREFIX + "encryption.kms.vault.token-env"] = "VAULT_TOKEN"
+    world.conf[PREFIX + "token"] = "never shown"  # Spark redacts it
     assert step(diagnose(world.spark), ENVIRONMENT).status is Status.OK
-    world.conf["spark.executorEnv.VAULT_TOKEN"] = "never shown"
+    world.conf[setting] = "never shown"
     found = diagnose(world.spark)
     assert step(found, ENVIRONMENT).status is Status.WARNING
-    assert "spark.executorEnv.VAULT_TOKEN holds a secret" in step(found, ENVIRONMENT).detail
+    named = setting.removeprefix(PREFIX)
+    assert f"{named} holds a secret" in step(found, ENVIRONMENT).detail
     assert "never shown" not in json.dumps(found.to_dict())
 
 

@@ -278,10 +278,22 @@ def test_our_jar_without_icebergs_says_what_is_missing() -> None:
         raise other
 
 
-def test_a_missing_file_is_a_wrong_argument() -> None:
-    missing = JavaThrowable("org.apache.iceberg.exceptions.NotFoundException", "no file /nope")
-    with pytest.raises(errors.ConfigurationError, match="no file /nope"), typed_errors():
-        raise thrown(missing)
+@pytest.mark.parametrize(
+    "name", ["org.apache.iceberg.exceptions.NotFoundException", "java.io.FileNotFoundException"]
+)
+def test_a_missing_file_is_a_wrong_argument_of_our_calls_alone(name: str) -> None:
+    """In a query it is a file of some table, encrypted or not."""
+    error = thrown(JavaThrowable("X", cause=JavaThrowable(name, "no file /nope")))
+
+    def inspect(*_: Any) -> None:
+        raise error
+
+    spark = Session(jvm_with(SimpleNamespace(inspectFile=inspect)))
+    with pytest.raises(errors.ConfigurationError, match="no file /nope"):
+        _jvm.call(spark, "inspectFile", "/nope")
+    with pytest.raises(Py4JJavaError) as caught, typed_errors():
+        raise error
+    assert caught.value is error
 
 
 def test_a_java_error_in_one_line() -> None:

@@ -262,7 +262,7 @@ def test_a_second_session_has_nothing_of_the_first_ones_catalogs(
     monkeypatch.setattr(_jvm, "all_launched", lambda: launched)
     monkeypatch.setattr(_jvm, "forget_launched", forgotten.extend)
     configured()
-    assert set(forgotten) == {
+    assert set(forgotten) == {settings.PATHS_LIKE} | {
         name
         for name in launched
         if name.startswith(("spark.sql.catalog.lake", "spark.sql.catalog.spark_"))

@@ -67,8 +67,10 @@ def test_paths_have_the_kms_of_the_first_catalog() -> None:
         "warehouse": "w",
         "require_encryption": True,
     }
-    options = {"io-impl": "com.IO", "table-default.encryption.key-id": "k1"}
+    own = {"header.Authorization": "s", "encryption.metadata-authentication": "require"}
+    options = {"io-impl": "com.IO", "table-default.encryption.key-id": "k1", **own}
     found = catalog_conf("lake", kms=kms, options=options, **rest)
+    assert own.items() <= {k.removeprefix("lake."): v for k, v in found.items()}.items()
     assert {k: v for k, v in found.items() if k.startswith("default_iceberg")} == {
         "default_iceberg": "io.icebergcrypto.spark.EncryptedSparkCatalog",
         "default_iceberg.type": "hive",
@@ -90,6 +92,12 @@ def test_a_path_catalog_that_is_set_stays() -> None:
     configure_spark(builder, "two", kms=Keystore("/2.p12", password_env="P"))
     paths = "spark.sql.catalog.default_iceberg.encryption.kms.keystore.path"
     assert builder._options[paths] == "/1.p12"
+    configure_spark(builder, "one", kms=Keystore("/3.p12", password_env="P"))
+    assert builder._options[paths] == "/3.p12"
+    builder = configure_spark(SparkSession.Builder(), "one")
+    assert "spark.sql.catalog.default_iceberg" not in builder._options
+    configure_spark(builder, "two", kms=Keystore("/2.p12", password_env="P"))
+    assert builder._options[paths] == "/2.p12"
 
 
 def test_a_comma_in_an_allowed_key_id_is_its_own() -> None:
@@ -160,6 +168,7 @@ class NotAKms:
         ({"uri": "a", "options": {"uri": "b"}}, "options sets uri to 'b'"),
         ({"type": "rest", "options": {"type": "jdbc"}}, "options sets type to 'jdbc'"),
         ({"options": {"clients": 4}}, "'clients' is 4"),
+        ({"options": {"encryption.kms.Vault.token": "s"}}, "kms.Vault.token would show a secret"),
     ],
     ids=str,
 )
@@ -186,12 +195,15 @@ class Conf(dict[str, str]):
     set = dict.__setitem__
 
 
-def running(monkeypatch: pytest.MonkeyPatch, conf: dict[str, str]) -> SparkSession:
+def running(
+    monkeypatch: pytest.MonkeyPatch, conf: dict[str, str], loaded: tuple[str, ...] = ()
+) -> SparkSession:
     """A session that runs with our jars."""
     made = SparkSession.__new__(SparkSession)
     monkeypatch.setattr(SparkSession, "conf", Conf(conf))
     monkeypatch.setattr(session._jvm, "require_session", lambda _: None)
     monkeypatch.setattr(session._jvm, "require_jars", lambda _: None)
+    monkeypatch.setattr(session._jvm, "loaded_catalogs", lambda _: {"spark_catalog", *loaded})
     return made
 
 
@@ -200,9 +212,10 @@ EXTENDED = {"spark.sql.extensions": f"com.X,{artifacts.ICEBERG_EXTENSION}"}
 
 def test_a_running_session_gets_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     spark = running(monkeypatch, EXTENDED)
-    assert configure_spark(spark, type="rest", uri="u") is spark
+    store = Keystore("/k.p12", password_env="P")
+    assert configure_spark(spark, type="rest", uri="u", kms=store) is spark
     assert spark.conf.get("spark.sql.catalog.lake.uri") == "u"
-    configure_spark(spark, type="rest", uri="u")  # the same again is no contradiction
+    configure_spark(spark, type="rest", uri="u", kms=store)  # the same again is no contradiction
     assert spark.conf.get("spark.sql.catalog.default_iceberg") == settings.CATALOG_CLASS
 
 
@@ -211,8 +224,82 @@ def test_a_running_session_with_another_catalog_of_that_name_is_refused(
 ) -> None:
     stock = {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}
     spark = running(monkeypatch, {**EXTENDED, **stock})
-    with pytest.raises(ConfigurationError, match=r"has spark\.sql\.catalog\.lake=org\.apache"):
+    with pytest.raises(ConfigurationError, match=r"has another spark\.sql\.catalog\.lake,"):
         configure_spark(spark)
+    token = {"spark.sql.catalog.lake.token": "hvs.OLDSECRET"}
+    spark = running(monkeypatch, {**EXTENDED, **token})
+    with pytest.raises(ConfigurationError, match=r"has another .*token") as caught:
+        configure_spark(spark, options={"token": "new"})
+    assert "hvs.OLDSECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("catalog", ["lake", "default_iceberg"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"require_encryption": True},
+        {"allowed_key_ids": ["sales"]},
+        {"options": {"table-default.encryption.key-id": "sales"}},
+    ],
+    ids=str,
+)
+def test_a_catalog_that_is_loaded_gets_no_more_rules(
+    more: dict[str, Any], catalog: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would do nothing. Where it is not loaded yet, they reach the catalog of paths, too."""
+    kms = Keystore("/k.p12", password_env="P")
+    spark = running(monkeypatch, dict(EXTENDED))
+    configure_spark(spark, kms=kms)
+    has = dict(spark.conf.items())  # type: ignore[attr-defined]
+    spark = running(monkeypatch, has, loaded=(catalog,))
+    configure_spark(spark, kms=kms)
+    with pytest.raises(ConfigurationError, match=rf"runs without spark\.sql\.catalog\.{catalog}\."):
+        configure_spark(spark, kms=kms, **more)
+    assert dict(spark.conf.items()) == has  # type: ignore[attr-defined]
+    spark = running(monkeypatch, has)
+    configure_spark(spark, kms=kms, **more)
+    assert len(spark.conf) == len(has) + 2  # type: ignore[arg-type]
+
+
+SECRETS = {
+    "uri": "jdbc:postgresql://u:s@db/x",
+    "credential": "id:s",
+    "header.Authorization": "s",
+}
+
+
+def test_spark_hides_the_secrets_of_a_catalog() -> None:
+    """And what it hides otherwise."""
+    prefix = "spark[.]sql[.]catalog[.]lake[.]"
+    names = [
+        prefix + name.replace(".", "[.]") for name in ("uri", "credential", "header.Authorization")
+    ]
+    expected = "|".join(["(?i)secret|password|token|access[.]?key", *names])
+    builder = configure_spark(SparkSession.Builder(), options={**SECRETS, "token": "s"})
+    assert builder._options["spark.redaction.regex"] == expected
+    assert settings.spark_conf(options=SECRETS)["spark.redaction.regex"] == expected
+    once = dict(builder._options)
+    assert configure_spark(builder, options={**SECRETS, "token": "s"})._options == once
+    by_hand = SparkSession.Builder().config("spark.redaction.regex", "mine")
+    configure_spark(by_hand, options={"token": "s"})
+    assert by_hand._options["spark.redaction.regex"] == f"mine|{prefix}token"
+    assert "spark.redaction.regex" not in configure_spark(SparkSession.Builder())._options
+
+
+def test_what_spark_submit_was_given_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a properties file, for example, which Python does not see."""
+    launched = {
+        "spark.plugins": "com.X",
+        "spark.sql.catalog.default_iceberg": "com.Mine",
+        "spark.sql.catalog.lake.uri": "there",
+    }
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(session._jvm, "launched_conf", launched.get)
+    monkeypatch.setattr(session._jvm, "require_jars", lambda: None)
+    kms = Keystore("/k.p12", password_env="P")
+    builder = configure_spark(SparkSession.Builder(), type="rest", kms=kms, metrics=True)
+    assert builder._options["spark.plugins"] == f"com.X,{settings.METRICS_PLUGIN}"
+    assert "spark.sql.catalog.default_iceberg" not in builder._options
 
 
 def test_a_running_session_keeps_its_session_catalog(monkeypatch: pytest.MonkeyPatch) -> None:

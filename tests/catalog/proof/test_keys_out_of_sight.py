@@ -12,6 +12,9 @@ from harness.programs import seen_by
 from harness.sessions import OtherSession, deks_in_shuffles
 from harness.world import World
 
+from pyspark_iceberg_crypto import spark_conf
+
+PLANTED = "planted-credential-1093"
 LOGGED = """
 rootLogger.level = info
 rootLogger.appenderRef.out.ref = out
@@ -56,6 +59,8 @@ def test_no_key_is_shown(world: World, tmp_path: Path, kind: str) -> None:
         "spark.shuffle.compress": "false",
         "spark.cleaner.referenceTracking": "false",  # what was shuffled stays, to be looked at
     }
+    planted = {"type": "rest", "uri": "http://127.0.0.1:1", "packages": False}
+    conf = spark_conf("planted", **planted, options={"credential": PLANTED}) | conf
     namespace = f"ns_{uuid.uuid4().hex[:8]}"
     seen = seen_by(
         Path(__file__).with_name("secrets_program.py"),
@@ -69,6 +74,8 @@ def test_no_key_is_shown(world: World, tmp_path: Path, kind: str) -> None:
     shown: dict[str, str] = seen["shown"]
     assert_looked_at(shown)
     log = next(text for place, text in shown.items() if place.endswith("driver.log"))
+    found = {place for place, text in shown.items() if PLANTED in text and text != log}
+    assert not found, "Spark itself logs a session's settings at DEBUG, and nothing else shows them"
     for call in ("wrap", "unwrap"):
         line = (
             rf" DEBUG {re.escape(CACHING_KMS_CLIENT)}: .*: {call} with key 'k1'"

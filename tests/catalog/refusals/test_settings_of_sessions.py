@@ -17,7 +17,13 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
-from pyspark_iceberg_crypto import ConfigurationError, typed_errors, verify_folder
+from pyspark_iceberg_crypto import (
+    ConfigurationError,
+    Keystore,
+    configure_spark,
+    typed_errors,
+    verify_folder,
+)
 
 FROM = "spark.iceberg-crypto.settings-from"
 TOKEN = "hvs.of-the-server"
@@ -404,3 +410,31 @@ def test_options_of_the_first_session(
 def test_a_mode_that_is_none(clerk: SparkSession, start: Start) -> None:
     start("sessions")
     refused(ConfigurationError, lambda: create(clerk, "enc_jdbc"), FROM, "sessions")
+
+
+def test_a_catalog_in_use_gets_no_more_rules(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark has loaded it, and would never read them. In another session, it has not."""
+    session, unused = spark.newSession(), spark.newSession()
+    (tmp_path / "p").touch(0o600)
+    (tmp_path / "p").write_text("only-for-tests")
+    Keystore.create(tmp_path / "k.p12", keys=["k1"], password_file=tmp_path / "p")
+    kms = Keystore(tmp_path / "k.p12", password_file=tmp_path / "p")
+    lake: dict[str, Any] = {"type": "hadoop", "warehouse": str(tmp_path / "w"), "kms": kms}
+    for one in (session, unused):
+        configure_spark(one, "late", **lake)
+    session.sql("CREATE NAMESPACE late.db")
+    configure_spark(session, "late", **lake)  # the same again
+    more: list[dict[str, Any]] = [
+        {"require_encryption": True},
+        {"allowed_key_ids": ["k1"]},
+        {"options": {"table-default.encryption.key-id": "k1"}},
+    ]
+    for rules in more:
+        with pytest.raises(ConfigurationError, match=r"runs without spark\.sql\.catalog\.late\."):
+            configure_spark(session, "late", **lake, **rules)
+        configure_spark(unused, "late", **lake, **rules)
+    assert session.conf.get("spark.sql.catalog.late.encryption.required", None) is None
+    create = "CREATE TABLE late.db.t (id INT) USING iceberg"
+    unused.sql(create)
+    key = unused.sql("SHOW TBLPROPERTIES late.db.t ('encryption.key-id')").collect()
+    assert [row.value for row in key] == ["k1"]

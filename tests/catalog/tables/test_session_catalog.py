@@ -11,8 +11,10 @@ from harness.files import everything_below, files_below, magic, untouched
 from harness.jars import BUILT
 from harness.lake import Lake
 from harness.sessions import OtherSession, save_as_table
-from harness.world import World, create_lock_tables
+from harness.world import KINDS, World, create_lock_tables
 from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_iceberg_crypto.jvm._jvm import session_settings as jvm_settings
 
 KEY = "encryption.key-id"
 KEYED = f"TBLPROPERTIES ('{KEY}'='k1')"
@@ -245,6 +247,74 @@ def test_saving_a_table_drops_none_that_is_refused(both: Lake) -> None:
     both.sql(f"DROP TABLE {name}")
     assert both.rows(f"SELECT * FROM {name}") == [("MARKER",)]
     assert everything_below(own) == files
+
+
+def without(lake: Lake, *catalogs: str) -> SparkSession:
+    """A session that does not set up these catalogs: spark_catalog is then Spark's own."""
+    other = lake.spark.newSession()
+    for key in jvm_settings(other):
+        if key.removeprefix("spark.sql.catalog.").split(".")[0] in catalogs:
+            other.conf.unset(key)
+    other.conf.set("spark.sql.legacy.createHiveTableByDefault", "false")  # as in Spark 4
+    other.sql(f"USE spark_catalog.{lake.namespace}")
+    return other
+
+
+# Statements that name no catalog and no format.
+FORGOTTEN: tuple[Callable[[SparkSession], Any], ...] = (
+    lambda s: s.sql(f"CREATE TABLE orders (note STRING) {KEYED}"),
+    lambda s: s.sql(f"CREATE TABLE orders {KEYED} AS {SELECT}"),
+    lambda s: s.sql(f"CREATE TABLE orders LIKE plain {KEYED}"),
+    lambda s: s.sql(SELECT).writeTo("orders").tableProperty(KEY, "k1").create(),
+    lambda s: s.sql(SELECT).write.option(KEY, "k1").saveAsTable("orders"),
+    lambda s: s.sql(SELECT).write.option(KEY, "k1").mode("append").saveAsTable("plain"),
+    lambda s: s.sql(f"ALTER TABLE plain SET {KEYED}"),
+)
+OVERWRITES = lambda s: (  # noqa: E731
+    s.sql(SELECT).write.option(KEY, "k1").mode("overwrite").saveAsTable("plain")
+)
+
+
+def test_a_forgotten_name_of_the_catalog(both: Lake) -> None:
+    """Spark's own catalog would keep the property, and write plaintext. Where no catalog of ours is, that is its."""
+    both.sql(f"CREATE TABLE spark_catalog.{both.namespace}.plain USING parquet AS {SELECT}")
+    session = without(both, "spark_catalog")
+    # Spark 3.5 and 4.0 have dropped the table before anybody else sees this statement
+    seen = (*FORGOTTEN, OVERWRITES) if BUILT.spark == "4.1" else FORGOTTEN
+    for run in seen:
+        says = rf"Table spark_catalog\.{both.namespace}\.(orders|plain): {KEY} would do nothing"
+        refused(both, lambda run=run: run(session), says)
+    with pytest.raises(Exception, match=rf"hint: .*enc_hive\.{both.namespace}\.orders"):
+        FORGOTTEN[0](session)
+    assert [row.tableName for row in session.sql("SHOW TABLES").collect()] == ["plain"]
+    assert session.table("plain").count() == 1
+    session.sql("CREATE TABLE other (note STRING) TBLPROPERTIES ('a'='b')")
+    session.sql(f"CREATE TABLE IF NOT EXISTS other (note STRING) {KEYED}")  # it is there
+    ours = [f"enc_{kind}" for kind in KINDS]
+    alone = without(both, "spark_catalog", *ours)
+    for run in FORGOTTEN[::2]:
+        run(alone)
+        alone.sql("DROP TABLE IF EXISTS orders")
+
+
+def test_a_catalog_that_encrypts_by_itself_is_not_kept_from_it(both: Lake) -> None:
+    """Iceberg's own class for spark_catalog, with Hive's."""
+    stock = both.spark.newSession()
+    stock.conf.set(
+        "spark.sql.catalog.spark_catalog", "org.apache.iceberg.spark.SparkSessionCatalog"
+    )
+    ours, stocks = "spark.sql.catalog.spark_catalog.", "spark.sql.catalog.stock_hive."
+    settings = jvm_settings(stock)
+    for key in settings:
+        if key.startswith(ours):
+            stock.conf.unset(key)
+    for key, value in settings.items():
+        if key.startswith(stocks):
+            stock.conf.set(ours + key.removeprefix(stocks), value)
+    name, v3 = f"spark_catalog.{both.namespace}.t", f"'format-version'='3', '{KEY}'='k1'"
+    stock.sql(f"CREATE TABLE {name} (note STRING) USING iceberg TBLPROPERTIES ({v3})")
+    stock.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('encryption.data-key-length'='32')")
+    stock.sql(f"DROP TABLE {name}")
 
 
 def metastore(lake: Lake) -> Any:

@@ -55,6 +55,20 @@ public record OtherTables(CatalogContext catalog) {
    * @throws InvalidConfigurationException when one of them is about encryption
    */
   public void checkProperties(TableIdentifier identifier, Collection<String> properties) {
+    checkProperties(
+        catalog.fullName(identifier),
+        properties,
+        "Create an Iceberg table: USING iceberg, or in Python format(\"iceberg\").");
+  }
+
+  /**
+   * The same for a table of a catalog that is not of this project.
+   *
+   * @param instead how to get an encrypted table, as a sentence
+   * @throws InvalidConfigurationException when one of them is about encryption
+   */
+  public static void checkProperties(
+      String tableName, Collection<String> properties, String instead) {
     TreeSet<String> found = new TreeSet<>(properties);
     found.removeIf(name -> !PropertyNames.isOfEncryption(name));
     if (!found.isEmpty()) {
@@ -62,10 +76,8 @@ public record OtherTables(CatalogContext catalog) {
               String.join(", ", found)
                   + " would do nothing: only Iceberg tables are encrypted with a table's key, and"
                   + " this table's rows would be plaintext",
-              "Create an Iceberg table: USING iceberg, or in Python format(\"iceberg\"). Or leave"
-                  + " that out."
-                  + NOTHING_CHANGED)
-          .inTable(catalog.fullName(identifier));
+              instead + " Or leave that out." + NOTHING_CHANGED)
+          .inTable(tableName);
     }
   }
 

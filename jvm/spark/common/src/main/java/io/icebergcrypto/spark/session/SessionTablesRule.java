@@ -24,8 +24,8 @@ import org.slf4j.LoggerFactory;
  * Refuses tables that Spark would create in its session catalog past {@code spark_catalog}, where
  * that would refuse them: those of {@code saveAsTable} without Iceberg's format, of CREATE TABLE
  * ... LIKE and, in the newest versions of 3.5, 4.0 and 4.1, of CREATE TABLE; and properties of
- * ALTER TABLE. A rule of resolution, which changes nothing: checks would come after Spark's own
- * rules.
+ * ALTER TABLE. Where {@code spark_catalog} is not of this project, see {@link ForgottenCatalog}. A
+ * rule of resolution, which changes nothing: checks would come after Spark's own rules.
  */
 final class SessionTablesRule extends Rule<LogicalPlan> {
   /** The command of saveAsTable in Spark 4.1, which drops a table before it creates another. */
@@ -34,9 +34,11 @@ final class SessionTablesRule extends Rule<LogicalPlan> {
   private static final Logger LOG = LoggerFactory.getLogger(SessionTablesRule.class);
 
   private final SparkSession spark;
+  private final ForgottenCatalog forgotten;
 
   SessionTablesRule(SparkSession spark) {
     this.spark = spark;
+    this.forgotten = new ForgottenCatalog(spark);
   }
 
   @Override
@@ -47,22 +49,51 @@ final class SessionTablesRule extends Rule<LogicalPlan> {
     } else if (SAVE_AS_TABLE.equals(plan.nodeName())) {
       WriterOfV1.forget(); // of an earlier statement
       CatalogTable table = (CatalogTable) plan.productElement(0);
-      checkNew(table, (SaveMode) plan.productElement(1));
+      SaveMode mode = (SaveMode) plan.productElement(1);
+      checkNew(table, mode);
       check(table.identifier(), (others, name) -> WriterOfV1.allow(name));
+      if (mode == SaveMode.Overwrite && encryptedOrNull() == null) { // not dropped yet
+        forgotten.check(table, properties(table).keySet());
+      }
     } else if (plan instanceof CreateTableLikeCommand create) {
-      checkNew(create.targetTable(), FromScala.map(create.properties()), SaveMode.Ignore);
+      Map<String, String> properties = FromScala.map(create.properties());
+      checkNew(create.targetTable(), properties, SaveMode.Ignore);
+      if (isNewElsewhere(create.targetTable(), SaveMode.Ignore)) {
+        forgotten.checkLike(create, properties.keySet());
+      }
     } else if (plan instanceof AlterTableSetPropertiesCommand alter && !alter.isView()) {
       Set<String> properties = FromScala.map(alter.properties()).keySet();
       check(alter.tableName(), (others, name) -> others.checkProperties(name, properties));
+      if (encryptedOrNull() == null) {
+        forgotten.checkExisting(alter.tableName(), properties);
+      }
     }
 
     return plan;
   }
 
   private void checkNew(CatalogTable table, SaveMode mode) {
+    Map<String, String> properties = properties(table);
+    checkNew(table.identifier(), properties, mode);
+    if (isNewElsewhere(table.identifier(), mode)) {
+      forgotten.check(table, properties.keySet());
+    }
+  }
+
+  private static Map<String, String> properties(CatalogTable table) {
     Map<String, String> properties = FromScala.map(table.properties());
     properties.putAll(FromScala.map(table.storage().properties())); // options
-    checkNew(table.identifier(), properties, mode);
+    return properties;
+  }
+
+  /**
+   * Whether a catalog that is not ours gets a table's properties. Where one is replaced, it may
+   * have been dropped by now, and a refusal would lose it.
+   */
+  private boolean isNewElsewhere(TableIdentifier table, SaveMode mode) {
+    return encryptedOrNull() == null
+        && mode != SaveMode.Overwrite
+        && (mode == SaveMode.Append || !spark.sessionState().catalog().tableExists(table));
   }
 
   /**
@@ -92,8 +123,7 @@ final class SessionTablesRule extends Rule<LogicalPlan> {
   private void check(
       TableIdentifier name,
       BiConsumer<OtherTables, org.apache.iceberg.catalog.TableIdentifier> check) {
-    EncryptedCatalog encrypted =
-        EngineCatalog.encryptedOrNull(spark.sessionState().catalogManager().v2SessionCatalog());
+    EncryptedCatalog encrypted = encryptedOrNull();
     if (encrypted != null) {
       String database =
           name.database().isDefined()
@@ -103,5 +133,9 @@ final class SessionTablesRule extends Rule<LogicalPlan> {
           encrypted.context().otherTables(),
           org.apache.iceberg.catalog.TableIdentifier.of(database, name.table()));
     }
+  }
+
+  private EncryptedCatalog encryptedOrNull() {
+    return EngineCatalog.encryptedOrNull(spark.sessionState().catalogManager().v2SessionCatalog());
   }
 }
