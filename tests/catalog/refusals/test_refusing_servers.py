@@ -1,6 +1,11 @@
 """REST servers that create no table in a transaction, as Glue's: CREATE ... AS SELECT all the same."""
 
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlparse
+
 import pytest
+from doubles.faults import FaultProxy
 from harness.files import MARKER, everything_below
 from harness.lake import Lake
 from harness.world import World
@@ -57,3 +62,39 @@ def test_a_table_that_another_client_used_stays(lake: Lake) -> None:
     with pytest.raises(Exception, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
         lake.sql(f"CREATE TABLE {lake.table()} {PROPERTIES} AS SELECT raise_error('on purpose')")
     assert other.ids(other.table()) == [1]
+
+
+class AnswersFirst(FaultProxy):
+    """A gateway that answers a commit of rows with 504 before the server has made it."""
+
+    late: Any = None
+    body = b""
+
+    def ask(self, request: Any, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        if self.late is not None or b'"add-snapshot"' not in body:
+            return super().ask(request, body)
+        headers = {k: v for k, v in request.headers.items() if k.lower() != "content-length"}
+        self.late = SimpleNamespace(command="POST", path=request.path, headers=headers)
+        self.body = body
+        return 504, [], b""
+
+    def arrive(self) -> None:
+        assert super().ask(self.late, self.body)[0] == 200
+
+
+def test_a_table_whose_commit_may_be_made_late_stays(lake: Lake) -> None:
+    port = urlparse(lake.world.ours("rest")["uri"]).port
+    assert port is not None
+    proxy = AnswersFirst(port).start()
+    refuses = {"header.X-Refuse": "stage-create 400 InvalidInputException", "uri": proxy.url}
+    try:
+        through = lake.with_options(refuses)
+        with pytest.raises(Exception, match="CommitStateUnknownException"):
+            through.sql(
+                f"CREATE TABLE {through.table()} {PROPERTIES} AS SELECT 1 AS id, '{MARKER}' AS note"
+            )
+        proxy.arrive()
+    finally:
+        proxy.stop()
+    fresh = lake.with_options({})
+    assert fresh.ids(fresh.table()) == [1]

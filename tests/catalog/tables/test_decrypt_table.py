@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -190,6 +191,45 @@ def test_an_outage_before_the_commit_leaves_no_plaintext(lake: Lake) -> None:
         assert proxy.mode == "down"
         assert "The table is as it was." in caught.value.hint
     assert lake.ids(lake.table()) == [1, 2]
+
+
+def test_a_copy_that_is_deleted_before_the_commit(hadoop: Lake) -> None:
+    """While the rows of main are compared, another client deletes the copy of a tag's, which no table has."""
+    table = hadoop.insert(hadoop.create(), [1])
+    first = set(hadoop.files())
+    hadoop.run(f"ALTER TABLE {table} CREATE TAG old")
+    hadoop.run(f"INSERT OVERWRITE {table} VALUES (2, '{MARKER}-2', 'p')")
+    second = next(path for path in set(hadoop.files()) - first if path.suffix == ".parquet")
+    jvm: Any = hadoop.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    deleted = []
+
+    def delete() -> None:
+        storage.awaitHeld()  # the rows were copied
+        storage.meet(second.name, 2)
+        storage.release()
+        ends = time.monotonic() + 60
+        while not storage.met() and time.monotonic() < ends:
+            time.sleep(0.01)
+        for path in hadoop.plaintext_files():
+            if path.suffix == ".parquet" and f"{MARKER}-1".encode() in path.read_bytes():
+                path.unlink()
+                path.with_name(f".{path.name}.crc").unlink()
+                deleted.append(path)
+        path = jvm.org.apache.hadoop.fs.Path(str(second))
+        path.getFileSystem(hadoop.spark.sparkContext._jsc.hadoopConfiguration()).open(path).close()
+
+    storage.hold(str(hadoop.folder / "t" / "metadata"), ".avro", 3)  # after two manifests
+    thread = threading.Thread(target=delete)
+    thread.start()
+    try:
+        with untouched(hadoop.folder), pytest.raises(IcebergCryptoError, match="copy is gone"):
+            decrypt_table(hadoop.spark, table, confirm=True)
+    finally:
+        thread.join()
+        storage.meet("/", 0)
+    assert len(deleted) == 1
+    assert hadoop.ids(table) == [2] and hadoop.ids(table, "VERSION AS OF 'old'") == [1]
 
 
 @pytest.mark.nightly

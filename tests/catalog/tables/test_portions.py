@@ -6,9 +6,19 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from harness.files import MARKER, change, changed, everything_below, magic
+from harness.files import (
+    ENCRYPTED_MAGIC,
+    MARKER,
+    change,
+    changed,
+    everything_below,
+    files_below,
+    magic,
+    untouched,
+)
 from harness.lake import Lake
 
 from pyspark_iceberg_crypto import (
@@ -192,6 +202,62 @@ def test_orphan_removal_keeps_what_was_copied(hadoop: Lake) -> None:
     hadoop.sql(f"{remove})")
     assert copies(hadoop) == [] and not (data / "new.parquet").exists() and left(hadoop) == 4
     assert hadoop.ids(table) == [0, 1, 2, 3, 10, 11, 12, 13]
+
+
+@pytest.mark.catalogs("rest")
+def test_sessions_that_still_have_the_plaintext_table(lake: Lake) -> None:
+    """They load it again before they delete anything."""
+    if lake.kind == "jdbc":
+        pytest.skip("a catalog of another name has other tables")
+    table = table_of(lake, 1)
+    stale = [lake.with_options({"cache.expiration-interval-ms": "-1"}) for _ in range(3)]
+    for one in stale:
+        assert one.ids(one.table()) == [0, 10]
+    encrypt_table(lake.spark, table, "k1")
+    for path in everything_below(lake.folder / "t"):
+        os.utime(path, (0, 0))
+    of_t, later = f"table => '{lake.namespace}.t'", "older_than => TIMESTAMP '2100-01-01 00:00:00'"
+    calls = (f"remove_orphan_files({of_t})", f"expire_snapshots({of_t}, {later})")
+    with untouched(lake.folder):
+        for one, call in zip(stale, calls, strict=False):
+            with pytest.raises(Exception, match="GC is disabled"):
+                one.sql(f"CALL {one.catalog}.system.{call}")
+    assert lake.ids(table) == [0, 10]
+    purge_plaintext(lake.spark, table)
+    stale[2].sql(f"DROP TABLE {stale[2].table()} PURGE")
+    assert not everything_below(lake.folder)
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+def test_copies_that_are_deleted_before_the_commit_are_made_again(
+    hadoop: Lake, file_format: str
+) -> None:
+    """Another commit comes before that of the copies; then another client deletes what no table has."""
+    table = table_of(hadoop, 1, write_format_default=file_format)
+    jvm: Any = hadoop.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    data = hadoop.folder / "t" / "data"
+    hold = (str(data), f".{file_format}", 1)
+    deleted: list[Path] = []
+
+    def interfere() -> None:
+        storage.awaitHeld()
+        insert(hadoop, 1)
+        storage.release()
+        storage.hold(*hold)
+        storage.awaitHeld()
+        deleted.extend(path for path in files_below(data) if magic(path) in ENCRYPTED_MAGIC)
+        for path in deleted:
+            path.unlink()
+        storage.release()
+
+    storage.hold(*hold)
+    thread = threading.Thread(target=interfere)
+    thread.start()
+    assert encrypt_table(hadoop.spark, table, "k1").copied_files == 3
+    thread.join()
+    assert len(deleted) == 1
+    assert hadoop.ids(table) == [0, 1, 10, 11]
 
 
 @pytest.mark.nightly

@@ -109,8 +109,7 @@ public record MasterKeyRotation(
     ValueKeyWrapping valueKeys =
         new ValueKeyWrapping(table, catalog.context().allowedKeyIds(), wanted, allValueKeys);
     if (dryRun) {
-      wrapped(table.current(), keks, unneeded(table.current()));
-      valueKeys.properties(table.current());
+      wrap(table.current(), keks, valueKeys);
     } else {
       commit(table, keks, valueKeys, wanted, newKeyId == null);
     }
@@ -145,6 +144,9 @@ public record MasterKeyRotation(
       String keyId,
       boolean keepsKeyId) {
     for (int round = 0; round < ROUNDS; round++) {
+      // before the table is loaded for the commit: no REST server refuses properties that another
+      // client has changed since then, such as those of a value key that was dropped
+      wrap(table.current(), keks, valueKeys);
       table.commit(
           metadata -> {
             requireKeyId(table.name(), metadata, keyId, keepsKeyId);
@@ -163,6 +165,12 @@ public record MasterKeyRotation(
             "The table can be read and written. Call rotate_master_key again, before the old key is"
                 + " removed.")
         .inTable(table.name());
+  }
+
+  /** Calls the KMS for all that is wrapped then. */
+  private static void wrap(TableMetadata metadata, KekWrapping keks, ValueKeyWrapping valueKeys) {
+    wrapped(metadata, keks, unneeded(metadata));
+    valueKeys.properties(metadata);
   }
 
   /** Another client may have just given the table another key. */

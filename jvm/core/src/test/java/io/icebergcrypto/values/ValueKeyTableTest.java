@@ -44,6 +44,7 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.util.SerializationUtil;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -522,6 +523,26 @@ class ValueKeyTableTest extends LakeFixture {
         .hasSize(1)
         .doesNotContain(first);
     assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
+  }
+
+  /** Nor does a rotation of the master key, which a REST server does not refuse then. */
+  @Test
+  @Tag("REST")
+  void aVersionThatIsDroppedDuringARotationStaysDropped() throws IOException {
+    keys().create("a", "k1");
+    keys().addVersion("a", null);
+    String first = version(0);
+    try (EncryptedCatalog slow = openSlow()) {
+      Slow.MEANWHILE.set(() -> keys().drop("a", first, true));
+      MasterKeyRotation.run(slow, KEYS, "k2", false);
+    }
+
+    assertThat(keys().entries())
+        .satisfiesExactly(
+            entry -> {
+              assertThat(entry.version()).isNotEqualTo(first);
+              assertThat(entry.masterKeyId()).isEqualTo("k2");
+            });
   }
 
   /** While one waits for the KMS, the other one is done: a second key would hash differently. */

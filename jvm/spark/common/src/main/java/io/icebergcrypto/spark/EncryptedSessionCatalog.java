@@ -112,6 +112,15 @@ public class EncryptedSessionCatalog<
     return super.alterTable(ident, changes);
   }
 
+  /** Spark's own catalog has no nested namespaces, and no paths. */
+  @Override
+  public void invalidateTable(Identifier ident) {
+    iceberg.invalidateTable(ident);
+    if (!(ident instanceof PathIdentifier) && ident.namespace().length == 1) {
+      session.invalidateTable(ident);
+    }
+  }
+
   @Override
   public Table loadTable(Identifier ident) throws NoSuchTableException {
     if (WriterOfV1.isAboutToReplace()) {

@@ -158,7 +158,9 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements EngineC
       return byPath().purgeTable(PathTables.identifier(path));
     }
 
-    // Iceberg drops first and reads the lists then
+    // Iceberg drops first and reads the lists then, of a table that may be cached: from before
+    // another client encrypted it, and without files since
+    invalidateTable(ident);
     encrypted
         .context()
         .checkPurge(buildIdentifier(ident), new ManifestListJobs(SparkSession.active()));

@@ -5,6 +5,7 @@ import io.icebergcrypto.catalog.behind.ServerRefusal;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.iceberg.spark.source.StagedSparkTable;
@@ -15,7 +16,8 @@ import org.apache.spark.sql.connector.catalog.Table;
 
 /**
  * An encrypted table of CREATE ... AS SELECT where the catalog's server does not stage tables: it
- * is created first, empty and with its first KEK. A statement that fails drops it.
+ * is created first, empty and with its first KEK. A statement that fails drops it, unless its
+ * commit may have been made.
  */
 final class UnstagedTable extends StagedSparkTable {
   /** How a Spark version makes a table without staging it. */
@@ -25,6 +27,7 @@ final class UnstagedTable extends StagedSparkTable {
   }
 
   private final Runnable takeBack;
+  private boolean mayHaveRows = false; // the server may make the commit later
 
   private UnstagedTable(org.apache.iceberg.Table made, Runnable takeBack) {
     super(made.newTransaction());
@@ -72,8 +75,21 @@ final class UnstagedTable extends StagedSparkTable {
   }
 
   @Override
+  public void commitStagedChanges() {
+    try {
+      super.commitStagedChanges();
+    } catch (CommitStateUnknownException e) {
+      this.mayHaveRows = true;
+      throw e;
+    }
+  }
+
+  /** Spark calls it whatever the commit's error was. */
+  @Override
   public void abortStagedChanges() {
     super.abortStagedChanges();
-    takeBack.run();
+    if (!mayHaveRows) {
+      takeBack.run();
+    }
   }
 }

@@ -14,6 +14,9 @@ import java.util.function.Consumer;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.FileInfo;
+import org.apache.iceberg.io.InputFile;
+import org.apache.iceberg.io.OutputFile;
+import org.apache.iceberg.io.PositionOutputStream;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -71,9 +74,32 @@ final class Staging {
     return io.newInputFile(fileList()).exists();
   }
 
-  /** Notes a file that the driver is about to write. */
-  void wrote(String path) {
-    written.add(path);
+  /** A file for the driver to write, which is this run's from when it is created. */
+  OutputFile newFile(String path) {
+    OutputFile file = io.newOutputFile(path);
+    return new OutputFile() {
+      @Override
+      public PositionOutputStream create() {
+        PositionOutputStream stream = file.create(); // fails where another run's is
+        written.add(path);
+        return stream;
+      }
+
+      @Override
+      public PositionOutputStream createOrOverwrite() {
+        throw new UnsupportedOperationException("it may be another run's: " + path);
+      }
+
+      @Override
+      public String location() {
+        return path;
+      }
+
+      @Override
+      public InputFile toInputFile() {
+        return file.toInputFile();
+      }
+    };
   }
 
   /** Takes the lines of the list. */
@@ -106,11 +132,9 @@ final class Staging {
 
   /** Writes the list of files to be copied: lines of a path and, after a comma, another. */
   String writeFileList(Consumer<FileList> lines) {
-    wrote(fileList());
     try (BufferedWriter out =
         new BufferedWriter(
-            new OutputStreamWriter(
-                io.newOutputFile(fileList()).create(), StandardCharsets.UTF_8))) {
+            new OutputStreamWriter(newFile(fileList()).create(), StandardCharsets.UTF_8))) {
       lines.accept(new FileList(out));
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot write " + fileList(), e);

@@ -239,10 +239,8 @@ public final class TableCopy {
 
     String file = metadataFile();
     TableMetadata copied = CopyMetadata.of(metadata, request.paths(), kek, lists);
-    staging.wrote(plan.staged(file));
     TableMetadataParser.write(
-        catalog.context().signedFor(table, file, copied),
-        table.io().newOutputFile(plan.staged(file)));
+        catalog.context().signedFor(table, file, copied), staging.newFile(plan.staged(file)));
     return file;
   }
 

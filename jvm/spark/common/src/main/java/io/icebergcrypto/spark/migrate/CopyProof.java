@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.migrate;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.lifecycle.encrypt.LoggedGroup;
@@ -171,39 +172,8 @@ record CopyProof(SparkSession spark, String name) {
 
   private List<LoggedGroup> present(
       Broadcast<Storage> io, Map<LoggedGroup, List<DataFile>> groups) {
-    List<Row> files = new ArrayList<>();
-    groups
-        .values()
-        .forEach(
-            listed ->
-                listed.forEach(
-                    file ->
-                        files.add(
-                            RowFactory.create(
-                                file.location(),
-                                CopyPlan.name(file.format()),
-                                file.fileSizeInBytes()))));
-    int tasks = Math.max(1, Math.min(files.size(), spark.sparkContext().defaultParallelism()));
-    MapPartitionsFunction<Row, Row> look =
-        rows -> GroupIterator.each(rows, row -> look(io.value(), row));
-    List<Row> gone =
-        spark
-            .createDataFrame(files, FILES)
-            .repartition(tasks)
-            .mapPartitions(look, Encoders.row(FOUND))
-            .collectAsList();
     Set<String> paths = new HashSet<>();
-    for (Row found : gone) {
-      if (found.getBoolean(2)) {
-        throw new IcebergCryptoException(
-                String.format(
-                    "its encrypted copy cannot be checked: %s: %s",
-                    found.getString(0), found.getString(1)),
-                "The table is as it was. Fix what failed (storage, permission), then call"
-                    + " encrypt_table again.")
-            .inTable(name);
-      }
-
+    for (Row found : gone(io, groups.values().stream().flatMap(List::stream), true)) {
       LOG.warn(
           "Table {}: {}: {}; it is copied again", name, found.getString(0), found.getString(1));
       paths.add(found.getString(0));
@@ -214,17 +184,78 @@ record CopyProof(SparkSession spark, String name) {
         .toList();
   }
 
+  /**
+   * Requires that a plaintext copy is still there, with the length that it had.
+   *
+   * @param storage returns stored bytes
+   * @param target the table to be
+   */
+  void requirePresent(FileIO storage, BaseTable target, List<LoggedGroup> groups) {
+    Broadcast<Storage> io =
+        JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(new Storage(storage));
+    try {
+      for (LoggedGroup group : groups) {
+        List<Row> gone = gone(io, CopyManifests.files(target, group).stream(), false);
+        if (!gone.isEmpty()) {
+          throw new IcebergCryptoException(
+                  String.format(
+                      "a file of its plaintext copy is gone or was changed: %s: %s",
+                      gone.get(0).getString(0), gone.get(0).getString(1)),
+                  "The table is as it was. Until the commit, no table has these files, and removal"
+                      + " of orphan files takes them for orphans: stop it, and call decrypt_table"
+                      + " again.")
+              .inTable(name);
+        }
+      }
+    } finally {
+      io.destroy();
+    }
+  }
+
+  /** Those of some files that are not as they were written, and what is wrong with each. */
+  private List<Row> gone(Broadcast<Storage> io, Stream<DataFile> copies, boolean encrypted) {
+    List<Row> files =
+        copies
+            .map(
+                file ->
+                    RowFactory.create(
+                        file.location(), CopyPlan.name(file.format()), file.fileSizeInBytes()))
+            .toList();
+    int tasks = Math.max(1, Math.min(files.size(), spark.sparkContext().defaultParallelism()));
+    MapPartitionsFunction<Row, Row> look =
+        rows -> GroupIterator.each(rows, row -> look(io.value(), row, encrypted));
+    List<Row> gone =
+        spark
+            .createDataFrame(files, FILES)
+            .repartition(tasks)
+            .mapPartitions(look, Encoders.row(FOUND))
+            .collectAsList();
+    for (Row found : gone) {
+      if (found.getBoolean(2)) {
+        throw new IcebergCryptoException(
+                String.format(
+                    "its copy cannot be checked: %s: %s", found.getString(0), found.getString(1)),
+                "The table is as it was. Fix what failed (storage, permission), then call this"
+                    + " again.")
+            .inTable(name);
+      }
+    }
+
+    return gone;
+  }
+
   /** What is wrong with a file, if anything is. */
-  private static Iterator<Row> look(Storage storage, Row file) {
+  private static Iterator<Row> look(Storage storage, Row file, boolean encrypted) {
     InputFile stored = storage.io().newInputFile(file.getString(0));
     FileResult found =
         new FileCheck(Depth.MAGIC).check(FileKind.DATA, file.getString(1), stored, -1, null);
-    if (found.problem() == null && found.length() == file.getLong(2)) {
+    boolean isAsMade = encrypted ? found.problem() == null : found.code() == ProblemCode.PLAINTEXT;
+    if (isAsMade && found.length() == file.getLong(2)) {
       return Collections.emptyIterator();
     }
 
     String words =
-        found.problem() == null
+        isAsMade
             ? String.format("it has %d bytes, not %d", found.length(), file.getLong(2))
             : found.words();
     return List.of(RowFactory.create(file.getString(0), words, found.unchecked())).iterator();

@@ -70,6 +70,7 @@ public final class TableDecryption {
   private final TableIdentifier identifier;
   private final BaseTable table;
   private final BaseTable behind;
+  private final CopyProof proof;
   private final Progress progress;
   private final List<LoggedGroup> copied = new ArrayList<>();
   private CreatedFiles creating; // by the group that is being copied; null: not now
@@ -94,6 +95,7 @@ public final class TableDecryption {
     this.table = table;
     this.base = table.operations().current();
     this.behind = catalog.context().unchecked(identifier);
+    this.proof = new CopyProof(spark, table.name());
     this.progress = progress;
   }
 
@@ -202,6 +204,8 @@ public final class TableDecryption {
         TableMetadata plaintext = next.operations().current();
         Version.byRef(table.name(), base)
             .forEach((ref, version) -> compare(plaintext, ref, version));
+        begin("looking for what was copied", 0, 0);
+        proof.requirePresent(behind.operations().io(), target, copied);
         begin("commit", 0, 0);
         commit(plaintext, groups);
         copied.forEach(group -> delete(group, plan.groups().values()));

@@ -37,6 +37,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.CleanableFailure;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.spark.sql.SparkSession;
 
 /**
@@ -70,6 +71,7 @@ public final class TableEncryption {
   private boolean committing = false; // in this round
   private CopyPlan plan; // of the round before; null: it is not known what that has copied
   private boolean verified = false;
+  private boolean verifiedNow = false; // and nothing that takes long came after that
   private boolean looked = false; // whether the copies of earlier calls are still there
   private int copiedFiles = 0;
   private long takenBytes = 0;
@@ -152,7 +154,9 @@ public final class TableEncryption {
       } catch (Exception e) { // Spark throws checked ones undeclared
         CancelledException.rethrow(e);
         // files of a snapshot that was expired meanwhile are gone
-        if (++failed == FAILED_ROUNDS || round == ROUNDS || isInForce(base)) {
+        if (++failed == FAILED_ROUNDS
+            || round == ROUNDS
+            || isInForce(base) && (!isOfGoneFile(e) || areCopiesThere(base))) {
           throw failed(e);
         }
       }
@@ -168,6 +172,10 @@ public final class TableEncryption {
             .inTable(plaintext.name());
       }
     }
+  }
+
+  private static boolean isOfGoneFile(Exception e) {
+    return Causes.any(e, NotFoundException.class::isInstance);
   }
 
   private IcebergCryptoException failed(Exception e) {
@@ -238,7 +246,7 @@ public final class TableEncryption {
               withCopy,
               groups);
       prove(base, next, plan.groups());
-      if (!isInForce(base)) {
+      if (!isInForce(base) || !verifiedNow && !areCopiesThere(base)) {
         return null;
       }
 
@@ -382,12 +390,33 @@ public final class TableEncryption {
   }
 
   /**
+   * Whether all copies are still there: until the commit, orphan removal of other clients deletes
+   * files that no table has. What is gone is copied again.
+   */
+  private boolean areCopiesThere(TableMetadata base) {
+    int before = copies();
+    this.looked = false;
+    lookForCopies(base);
+    if (copies() == before) {
+      return true;
+    }
+
+    this.plan = null; // it counts on those that are gone
+    return false;
+  }
+
+  private int copies() {
+    return log.groups().stream().mapToInt(group -> group.copies().size()).sum();
+  }
+
+  /**
    * Checks that every file is there and encrypted, once, as files of later rounds were proved just
    * now; and that every version has the rows of its copies. These were compared when they were
    * made; again where a version reads them with another schema than they were copied with, or than
    * the current one, with which their manifests are written.
    */
   private void prove(TableMetadata base, BaseTable next, Map<Version, List<LoggedGroup>> groups) {
+    this.verifiedNow = !verified;
     if (!verified) {
       proof.requireOk(next, Depth.STRUCTURE, progress);
       this.verified = true;
@@ -412,6 +441,7 @@ public final class TableEncryption {
             .filter(group -> !proven.contains(group))
             .toList();
     if (!unproven.isEmpty()) {
+      this.verifiedNow = false; // by the time that the rows are compared
       BaseTable copy = target(EncryptedForm.withSchema(copied, schemaId));
       proof.requireSame(
           ref,

@@ -7,6 +7,7 @@ import io.icebergcrypto.spark.call.Procedure;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
@@ -20,8 +21,12 @@ import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
-/** One of Iceberg's procedures, called with what this project knows of the table that it names. */
-abstract class IcebergProcedure implements Procedure {
+/**
+ * One of Iceberg's procedures that take a table, called with what this project knows of it. The
+ * session's cache may have the table from before another client encrypted it, whose files would be
+ * taken for orphans then: it is loaded again first.
+ */
+class IcebergProcedure implements Procedure {
   private final Procedure procedure;
   private final TableCatalog catalog;
   private final EncryptedCatalog encrypted;
@@ -38,14 +43,33 @@ abstract class IcebergProcedure implements Procedure {
     this.encrypted = encrypted;
   }
 
+  /** Whether a procedure of Iceberg's takes a table. */
+  static boolean takesTable(Procedure procedure) {
+    return Stream.of(procedure.parameters()).anyMatch(given -> given.name().equals("table"));
+  }
+
   /** Calls it, or does something else in its place; the parameter {@code table} is given. */
-  abstract Iterator<Scan> call(Procedure icebergs, InternalRow input);
+  Iterator<Scan> call(Procedure icebergs, InternalRow input) {
+    return icebergs.call(input);
+  }
 
   @Override
   public final Iterator<Scan> call(InternalRow input) {
-    return input.isNullAt(indexOf("table")) // the procedure itself reports it
-        ? procedure.call(input)
-        : call(procedure, input);
+    String table = textOrNull(input, "table");
+    if (table == null) { // the procedure itself reports it
+      return procedure.call(input);
+    }
+
+    try {
+      CatalogAndIdentifier named = parsed(table, catalog);
+      if (named.catalog() instanceof TableCatalog tables) {
+        tables.invalidateTable(named.identifier());
+      }
+    } catch (ParseException e) {
+      // the procedure says so itself
+    }
+
+    return call(procedure, input);
   }
 
   final TableCatalog catalog() {

@@ -41,8 +41,12 @@ public final class Procedures {
       return new RemoveOrphanFiles(procedure, catalog, encrypted);
     }
 
-    return GuardedProcedure.guards(name)
-        ? new GuardedProcedure(procedure, catalog, encrypted)
+    if (GuardedProcedure.guards(name)) {
+      return new GuardedProcedure(procedure, catalog, encrypted);
+    }
+
+    return IcebergProcedure.takesTable(procedure)
+        ? new IcebergProcedure(procedure, catalog, encrypted)
         : procedure;
   }
 }

@@ -66,7 +66,9 @@ final class RemoveOrphanFiles extends IcebergProcedure {
   private Long begunMillis(Identifier identifier) {
     try {
       TableIdentifier table = Spark3Util.identifierToTableIdentifier(identifier);
-      return CopyLog.begunMillis(encrypted().context().unchecked(table));
+      Long begun = CopyLog.begunMillis(encrypted().context().unchecked(table));
+      catalog().invalidateTable(identifier); // encrypt_table deletes its log after its commit
+      return begun;
     } catch (org.apache.iceberg.exceptions.NoSuchTableException e) {
       return null; // a table of another format, in the session's catalog
     }
