@@ -145,6 +145,14 @@ def folder_of_manifests(path: str) -> str:
     return marked[1] if marked else path
 
 
+def without_anothers(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return properties of a new table without those that commits of another table made, as in a copy of all of its."""
+    own = {name: value for name, value in properties.items() if name != PROPERTY}
+    if _MARKED.fullmatch(own.get(METADATA_PATH, "")):
+        del own[METADATA_PATH]
+    return own
+
+
 def table_of_folder(location: str) -> str | None:
     """Return the UUID of the table that a metadata file is of, by its folder; None if that does not say."""
     found = _MARKED.fullmatch(location)

@@ -106,11 +106,10 @@ def create_table(
         IcebergCryptoError: any other error; it names the table, or the key id.
     """
     _require_pyiceberg()
-    from pyspark_iceberg_crypto.reader import _create
+    from pyspark_iceberg_crypto.reader import _create, _mac
 
-    new = _create.New(
-        key_id, schema, location, partition_spec, sort_order, dict(table_properties or {})
-    )
+    own = _mac.without_anothers(table_properties or {})
+    new = _create.New(key_id, schema, location, partition_spec, sort_order, own)
     return _create.create(catalog, identifier, new, kms, dict(properties or {}))
 
 

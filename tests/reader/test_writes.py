@@ -337,6 +337,18 @@ def test_metadata_is_compressed_and_named_as_the_table_has_it(place: Place) -> N
     assert ids(place.open()) == [0, 1, 2, 3]
 
 
+def test_copied_properties_lead_into_no_other_tables_folder(one: Place) -> None:
+    copied = {**one.create().properties, "encryption.data-key-length": "32"}
+    assert "/db/t/metadata/authenticated-" in copied["write.metadata.path"]
+    before = files(one.folder)
+    off = {"encryption.metadata-authentication": "off"}
+    for name, properties in (("u", {}), ("v", off)):
+        table = one.create(name=f"db.{name}", table_properties=copied, properties=properties)
+        table.append(rows(1))
+        made = [path.relative_to(one.folder) for path in files(one.folder).keys() - before.keys()]
+        assert {path.parts[:2] for path in made} <= {("db", "u"), ("db", "v")}
+
+
 def test_a_batch_reader_and_merged_manifests(one: Place) -> None:
     told = {
         "commit.manifest-merge.enabled": "true",

@@ -54,6 +54,17 @@ def test_snapshot_into_an_encrypted_table_is_refused(lake: Lake, parquet_source:
         namespace = f"{lake.catalog}.{lake.namespace}"
         lake.sql(f"ALTER NAMESPACE {namespace} SET DBPROPERTIES ('encryption.key-id'='k2')")
         refused(lake, "snapshot", f"source_table => '{parquet_source}'", "new")
+        source = f"system.snapshot(source_table => '{parquet_source}', table => "
+        kept = (lake.table("new"), "snapshot keeps a table's files as they are")
+        lake.refused(f"CALL spark_catalog.{source}'{lake.table('new')}')", *kept)
+        stock = f"stock_{lake.kind}"  # which gives tables no key of their namespace
+        lake.sql(f"USE {stock}")
+        try:
+            lake.sql(f"CALL {lake.catalog}.{source}'{lake.namespace}.new')")
+            assert lake.value(f"SELECT count(*) FROM {stock}.{lake.namespace}.new") == 1
+        finally:
+            lake.sql("USE spark_catalog.default")
+            lake.sql(f"DROP TABLE IF EXISTS {stock}.{lake.namespace}.new")
     assert not lake.spark.catalog.tableExists(lake.table("new"))
 
 

@@ -510,7 +510,8 @@ public record CatalogContext(
    * name; in others, a table with another case has no value keys.
    */
   void checkValueKeys(TableIdentifier identifier, BiConsumer<String, Map<String, String>> check) {
-    if (identifier.toString().equalsIgnoreCase(settings.valueKeyTable().toString())
+    String keys = behind.withoutReference(settings.valueKeyTable()).toString();
+    if (behind.withoutReference(identifier).toString().equalsIgnoreCase(keys)
         && delegate().tableExists(identifier)) {
       check.accept(fullName(identifier), unchecked(identifier).properties());
     }

@@ -224,7 +224,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
 
   @Override
   public void renameTable(TableIdentifier from, TableIdentifier to) {
-    context.checkValueKeys(from, ValueKeyProperties::checkRename);
+    context.checkValueKeys(context.behind().renamed(from), ValueKeyProperties::checkRename);
     super.renameTable(from, to);
   }
 

@@ -68,16 +68,15 @@ final class EncryptedTableBuilder implements TableBuilder {
 
   @Override
   public TableBuilder withProperties(Map<String, String> newProperties) {
-    delegate.withProperties(newProperties);
-    table.given(newProperties == null ? Map.of() : newProperties);
+    Map<String, String> own = NewTable.withoutAnothers(newProperties);
+    delegate.withProperties(own);
+    table.given(own);
     return this;
   }
 
   @Override
   public TableBuilder withProperty(String key, String value) {
-    delegate.withProperty(key, value);
-    table.given(Map.of(key, value));
-    return this;
+    return withProperties(Map.of(key, value));
   }
 
   @Override

@@ -316,7 +316,14 @@ final class EncryptedTableOperations implements ForwardingOperations {
 
   @Override
   public String metadataFileLocation(String fileName) {
-    return AuthenticatedFolder.above(delegate.metadataFileLocation(fileName));
+    return place(delegate.metadataFileLocation(fileName), this::unchecked);
+  }
+
+  /** The place of a manifest or list, which is not in the folder of authenticated metadata. */
+  private String place(String file, Supplier<TableMetadata> metadata) {
+    return AuthenticatedFolder.uuid(file) == null
+        ? file
+        : AuthenticatedFolder.above(unchecked(), metadata.get(), file);
   }
 
   @Override
@@ -374,7 +381,7 @@ final class EncryptedTableOperations implements ForwardingOperations {
 
     @Override
     public String metadataFileLocation(String fileName) {
-      return AuthenticatedFolder.above(temp.metadataFileLocation(fileName));
+      return place(temp.metadataFileLocation(fileName), () -> uncommitted);
     }
   }
 }

@@ -1,7 +1,6 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.IcebergCryptoException;
-import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.commit.OwnProperties;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -52,6 +51,21 @@ final class NewTable {
     this.delegate = delegate;
   }
 
+  /**
+   * Properties without those that commits of another table made, as in a copy of all of its
+   * properties: with them, this one's metadata would be in the folder of that one, which is cleaned
+   * up with that one.
+   */
+  static Map<String, String> withoutAnothers(Map<String, String> given) {
+    Map<String, String> own = given == null ? new HashMap<>() : new HashMap<>(given);
+    own.remove(EncryptionProperties.METADATA_MAC);
+    if (AuthenticatedFolder.isOfAnother(own.get(TableProperties.WRITE_METADATA_LOCATION), null)) {
+      own.remove(TableProperties.WRITE_METADATA_LOCATION);
+    }
+
+    return own;
+  }
+
   /** Takes properties that the catalog behind was given. */
   void given(Map<String, String> more) {
     properties.putAll(more);
@@ -89,7 +103,6 @@ final class NewTable {
               EncryptionProperties.KEY_ID,
               EncryptionProperties.KEY_ID,
               EncryptionProperties.KEY_ID));
-      refuseAnothersMetadata(all);
       return null;
     }
 
@@ -137,25 +150,6 @@ final class NewTable {
             String.format(
                 "%s='%s' is a property of namespace %s.",
                 EncryptionProperties.KEY_ID, fromNamespace.keyId(), fromNamespace.namespace()));
-  }
-
-  /** Properties copied from an encrypted table: commits of that one made them. */
-  private void refuseAnothersMetadata(Map<String, String> all) {
-    String folder = all.getOrDefault(TableProperties.WRITE_METADATA_LOCATION, "");
-    String property =
-        all.containsKey(EncryptionProperties.METADATA_MAC)
-            ? EncryptionProperties.METADATA_MAC
-            : TableProperties.WRITE_METADATA_LOCATION;
-    if (all.containsKey(EncryptionProperties.METADATA_MAC)
-        || AuthenticatedFolder.uuid(folder + "/file") != null) {
-      throw new InvalidConfigurationException(
-              String.format(
-                  "property %s belongs to another, encrypted table, and this one has no %s",
-                  property, EncryptionProperties.KEY_ID),
-              String.format(
-                  "Leave it out, or add '%s'='<master key id>'.", EncryptionProperties.KEY_ID))
-          .inTable(tableName);
-    }
   }
 
   private void refuseIfRequired(String hint) {

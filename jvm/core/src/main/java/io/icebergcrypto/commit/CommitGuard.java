@@ -1,6 +1,7 @@
 package io.icebergcrypto.commit;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -8,6 +9,7 @@ import io.icebergcrypto.config.IcebergVersion;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.config.ValueKeyProperties;
+import io.icebergcrypto.integrity.AuthenticatedFolder;
 import io.icebergcrypto.io.WrittenFiles;
 import io.icebergcrypto.io.checked.ParquetFooterCheck;
 import io.icebergcrypto.kms.call.AsCaller;
@@ -31,6 +33,7 @@ import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.util.Tasks;
@@ -73,11 +76,29 @@ final class CommitGuard {
 
     PropertyNames.checkTable(commit.tableName(), before, metadata.properties());
     ValueKeyProperties.checkKept(commit.tableName(), before, metadata.properties());
+    refuseAnothersFolder(commit, before, metadata);
     if (EncryptionProperties.keyId(metadata.properties()) != null) {
       EncryptionProperties.check(commit.tableName(), before, metadata.properties());
       if (base == null || metadata.formatVersion() != base.formatVersion() || isFirst(base)) {
         EncryptionProperties.refuseLaterFormat(commit.tableName(), metadata.formatVersion());
       }
+    }
+  }
+
+  /** Refuses to put metadata where that of an encrypted table is, and is cleaned up with it. */
+  private static void refuseAnothersFolder(
+      Commit commit, Map<String, String> before, TableMetadata metadata) {
+    Map<String, String> after = metadata.properties();
+    String path = after.get(TableProperties.WRITE_METADATA_LOCATION);
+    String own = EncryptionProperties.keyId(after) == null ? null : metadata.uuid();
+    if (AuthenticatedFolder.isOfAnother(path, own)
+        && !path.equals(before.get(TableProperties.WRITE_METADATA_LOCATION))) {
+      throw new InvalidConfigurationException(
+              String.format(
+                  "property %s belongs to another, encrypted table: %s",
+                  TableProperties.WRITE_METADATA_LOCATION, path),
+              "Leave it out. Nothing was committed.")
+          .inTable(commit.tableName());
     }
   }
 

@@ -21,19 +21,23 @@ public final class AuthenticatedFolder {
 
   /** The folder for a commit's metadata file. */
   static String of(TableMetadata base, TableMetadata metadata) {
-    String root = metadata.location() + "/metadata";
+    return root(base, metadata) + "/" + PREFIX + metadata.uuid();
+  }
+
+  /** The folder above it, with the manifests: the user's choice, or that of the location. */
+  private static String root(TableMetadata base, TableMetadata metadata) {
     String path = metadata.properties().get(TableProperties.WRITE_METADATA_LOCATION);
     if (path != null) {
       Matcher marked = MARKED.matcher(path);
       if (!marked.matches()) {
-        root = path.replaceFirst("/+$", ""); // the user's choice
+        return path.replaceFirst("/+$", "");
       } else if (marked.group(2).equals(metadata.uuid())
           && !(base != null && marked.group(1).equals(base.location() + "/metadata"))) {
-        root = marked.group(1); // the user's choice, from an earlier commit
+        return marked.group(1); // the user's choice, from an earlier commit
       }
     }
 
-    return root + "/" + PREFIX + metadata.uuid();
+    return metadata.location() + "/metadata";
   }
 
   /**
@@ -43,10 +47,20 @@ public final class AuthenticatedFolder {
    * @return null when it would have none
    */
   public static String pathWithout(TableMetadata metadata) {
-    String path = metadata.properties().get(TableProperties.WRITE_METADATA_LOCATION);
-    Matcher marked = path == null ? null : MARKED.matcher(path);
-    String root = marked == null || !marked.matches() ? path : marked.group(1);
+    String root = root(null, metadata);
     return (metadata.location() + "/metadata").equals(root) ? null : root;
+  }
+
+  /**
+   * Whether a commit made this value of {@code write.metadata.path}, for a table of any UUID but
+   * one.
+   *
+   * @param path the value, which may be null
+   * @param own the UUID of the table that may have it; null: no table may
+   */
+  public static boolean isOfAnother(String path, String own) {
+    Matcher marked = MARKED.matcher(path == null ? "" : path);
+    return marked.matches() && !marked.group(2).equals(own);
   }
 
   /** The UUID of the table that a metadata file is of, by its folder; null when it does not say. */
@@ -55,9 +69,15 @@ public final class AuthenticatedFolder {
     return marked.matches() && marked.group(3) != null ? marked.group(2) : null;
   }
 
-  /** The place of a manifest or list, which the catalog behind would put beside the metadata. */
-  public static String above(String file) {
-    Matcher marked = MARKED.matcher(file);
-    return marked.matches() && marked.group(3) != null ? marked.group(1) + marked.group(3) : file;
+  /**
+   * The place of a manifest or list, which the catalog behind would put into a folder of metadata
+   * files: that of another table, where the property was copied, or of a location that the table
+   * leaves.
+   *
+   * @param base the metadata in force, null when the table is new
+   * @param metadata that of the manifest's commit
+   */
+  public static String above(TableMetadata base, TableMetadata metadata, String file) {
+    return root(base, metadata) + file.substring(file.lastIndexOf('/'));
   }
 }

@@ -6,16 +6,20 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.NoChmodFileSystem;
 import io.icebergcrypto.testing.PointerServer;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
+import io.icebergcrypto.values.ValueKeyTable;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.CatalogUtil;
@@ -142,6 +146,27 @@ class PointerCatalogsTest {
         .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContainingAll("lake.db.t", "is not table metadata");
     assertThat(System.nanoTime() - start).isLessThan(10_000_000_000L);
+  }
+
+  @Test
+  void valueKeysStayUnderEveryNameOfTheirTable() throws IOException {
+    assumeTrue(server == PointerServer.NESSIE, "no other catalog takes a branch for a name");
+
+    EncryptedCatalog keyed = open(Map.of(ValueKeyProperties.TABLE, "db.t"));
+    new ValueKeyTable(keyed).create("a", "k1");
+    for (String name : List.of("t", "t@main", "`t@main`", "'t@main'")) {
+      TableIdentifier table = TableIdentifier.of(DB, name);
+      assertThatThrownBy(() -> keyed.dropTable(table, false))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContaining("it keeps value keys");
+      assertThatThrownBy(() -> keyed.renameTable(table, MOVED))
+          .isInstanceOf(NotSupportedException.class)
+          .hasMessageContaining("it keeps value keys");
+    }
+    TableIdentifier full = TableIdentifier.of("lake", "db", "t");
+    assertThatThrownBy(() -> keyed.renameTable(full, MOVED))
+        .isInstanceOf(NotSupportedException.class);
+    assertThat(keyed.tableExists(T)).isTrue();
   }
 
   @Test

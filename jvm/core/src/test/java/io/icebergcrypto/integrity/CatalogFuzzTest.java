@@ -75,11 +75,20 @@ class CatalogFuzzTest {
           assertThat(place.version()).isGreaterThanOrEqualTo(-1);
           String uuid = AuthenticatedFolder.uuid(file);
           assertThat(uuid == null || uuid.length() == 36).isTrue();
+          if (uuid == null) {
+            return false;
+          }
+
           // a manifest is never put into the folder that only we write
-          assertThat(
-                  AuthenticatedFolder.uuid(AuthenticatedFolder.above(file)) == null || uuid != null)
-              .isTrue();
-          return uuid != null;
+          TableMetadata metadata =
+              TableMetadata.newTableMetadata(
+                  TestLake.SCHEMA,
+                  PartitionSpec.unpartitioned(),
+                  "s3://b/t",
+                  Map.of("write.metadata.path", file.substring(0, file.lastIndexOf('/'))));
+          assertThat(AuthenticatedFolder.above(null, metadata, file))
+              .startsWith("s3://b/t/metadata/");
+          return true;
         });
   }
 

@@ -17,6 +17,7 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.Closeable;
 import java.io.IOException;
@@ -27,6 +28,7 @@ import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -34,6 +36,7 @@ import java.util.TreeMap;
 import java.util.UUID;
 import java.util.function.Consumer;
 import org.apache.iceberg.GenericStatisticsFile;
+import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
@@ -583,25 +586,83 @@ public class MetadataAuthenticationTest extends LakeFixture {
   }
 
   @Test
-  void propertiesOfAnotherTableAreRefusedInAPlaintextOne() {
-    Table table = create("t");
-    for (String property : List.of("encryption.metadata-mac", "write.metadata.path")) {
-      String value = metadata(table).properties().get(property);
-      if (backend == Backend.HADOOP && property.equals("write.metadata.path")) {
-        assertThat(value).as("a Hadoop table has no folder of its own for metadata").isNull();
-      } else {
-        assertThatThrownBy(
-                () ->
-                    catalog
-                        .buildTable(TableIdentifier.of(TestLake.DB, "plain"), TestLake.SCHEMA)
-                        .withProperty(property, value)
-                        .create())
-            .isInstanceOf(InvalidConfigurationException.class)
-            .hasMessageContainingAll("lake.db.plain", property, "Leave it out");
+  void aReplacementHasItsManifestsAtItsOwnLocation() throws IOException {
+    assumeTrue(backend == Backend.JDBC, "a Hadoop table cannot be moved");
+
+    String before = TestLake.append(create("t"), 1).location();
+    Transaction replace =
+        catalog
+            .buildTable(T, TestLake.SCHEMA)
+            .withLocation(before + "-b")
+            .createOrReplaceTransaction();
+    replace.newAppend().appendFile(TestLake.write(replace.table(), 2)).commit();
+    replace.commitTransaction();
+    assertNewestIsAt(before + "-b");
+    Transaction move = reloaded().newTransaction();
+    move.updateLocation().setLocation(before + "-c").commit();
+    move.newFastAppend().appendFile(TestLake.write(move.table(), 3)).commit();
+    move.commitTransaction();
+    assertNewestIsAt(before + "-c");
+    assertThat(TestLake.ids(reloaded())).containsExactly(2L, 3L);
+  }
+
+  private void assertNewestIsAt(String location) throws IOException {
+    Table table = reloaded();
+    Snapshot newest = table.currentSnapshot();
+    assertThat(metadata(table).metadataFileLocation())
+        .startsWith(location + "/metadata/authenticated-" + table.uuid() + "/");
+    assertThat(newest.manifestListLocation()).startsWith(location + "/metadata/snap-");
+    assertThat(newest.allManifests(table.io()))
+        .filteredOn(manifest -> manifest.snapshotId() == newest.snapshotId())
+        .isNotEmpty()
+        .allMatch(manifest -> manifest.path().startsWith(location + "/metadata/"));
+  }
+
+  /** As in a CREATE TABLE with all that SHOW TBLPROPERTIES has of another table. */
+  @Test
+  void copiedPropertiesLeadIntoNoOtherTablesFolder() throws IOException {
+    Table table = TestLake.append(create("t"), 1);
+    Map<String, String> copied = new HashMap<>(metadata(table).properties());
+    assertThat(copied.containsKey("write.metadata.path")).isEqualTo(backend == Backend.JDBC);
+    Map<Path, String> before = TestLake.states(TestLake.path(table.location()));
+    assertIsApart(catalog, copied);
+    assertIsApart(lake.open(OFF), copied);
+    for (Backend other : NIGHTLY ? List.of(Backend.REST, Backend.HIVE) : List.<Backend>of()) {
+      Path own = Files.createDirectory(folder.resolve(other.name()));
+      TestLake others = new TestLake(other, own, TestKeystore.create(own, "k1").properties());
+      try (EncryptedCatalog there = others.open(Map.of())) {
+        there.createNamespace(TestLake.DB);
+        assertIsApart(there, copied);
+      } finally {
+        other.empty(others.openStock());
       }
     }
 
-    assertThat(catalog.tableExists(TableIdentifier.of(TestLake.DB, "plain"))).isFalse();
+    copied.remove("encryption.key-id");
+    assertIsApart(catalog, copied);
+    assertThat(TestLake.states(TestLake.path(table.location()))).isEqualTo(before);
+  }
+
+  private static void assertIsApart(EncryptedCatalog where, Map<String, String> copied) {
+    TableIdentifier name = TableIdentifier.of(TestLake.DB, "c");
+    Transaction select =
+        where.buildTable(name, TestLake.SCHEMA).withProperties(copied).createTransaction();
+    select.newAppend().appendFile(TestLake.write(select.table(), 1)).commit();
+    select.commitTransaction();
+    Table made = TestLake.append(where.loadTable(name), 2);
+    String path = copied.get("write.metadata.path");
+    if (path != null) {
+      assertThatThrownBy(() -> made.updateProperties().set("write.metadata.path", path).commit())
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContainingAll("lake.db.c", "belongs to another", path, "Leave it out");
+    }
+
+    TestLake.append(made, 3);
+    assertThat(TestLake.ids(where.loadTable(name))).containsExactly(1L, 2L, 3L);
+    where.dropTable(name, true);
+    where.buildTable(name, TestLake.SCHEMA).withProperties(copied).create();
+    assertThat(TestLake.ids(where.loadTable(name))).isEmpty();
+    where.dropTable(name, true);
   }
 
   @Test

@@ -28,6 +28,11 @@ class MetadataMacTest {
     return MetadataMac.make(json, place, key, "kek").putInto(json);
   }
 
+  private static TableMetadata at(String location, Map<String, String> properties) {
+    return TableMetadata.newTableMetadata(
+        TestLake.SCHEMA, PartitionSpec.unpartitioned(), location, properties);
+  }
+
   @Test
   void theKeyIsAsAnotherProgramDerivesIt() {
     // Python's hmac: HMAC(KEK, 00000001 || label || 00 || UUID || 00000100)
@@ -163,9 +168,15 @@ class MetadataMacTest {
     String folder = "s3://b/t/metadata/authenticated-" + UUID;
     assertThat(AuthenticatedFolder.uuid(folder + "/00001-x.metadata.json")).isEqualTo(UUID);
     assertThat(AuthenticatedFolder.uuid("s3://b/t/metadata/00001-x.metadata.json")).isNull();
-    assertThat(AuthenticatedFolder.above(folder + "/snap-1.avro"))
+    TableMetadata anothers = at("s3://b/u", Map.of("write.metadata.path", folder));
+    TableMetadata own = TableMetadata.buildFrom(anothers).assignUUID(UUID).build();
+    String file = folder + "/snap-1.avro";
+    assertThat(AuthenticatedFolder.above(null, anothers, file))
+        .isEqualTo("s3://b/u/metadata/snap-1.avro");
+    assertThat(AuthenticatedFolder.above(null, own, file))
         .isEqualTo("s3://b/t/metadata/snap-1.avro");
-    assertThat(AuthenticatedFolder.above("/t/metadata/snap-1.avro"))
-        .isEqualTo("/t/metadata/snap-1.avro");
+    assertThat(AuthenticatedFolder.above(at("s3://b/t", Map.of()), own, file))
+        .as("of a table that moves")
+        .isEqualTo("s3://b/u/metadata/snap-1.avro");
   }
 }

@@ -8,6 +8,7 @@ import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.IOException;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Objects;
 import java.util.UUID;
@@ -22,6 +23,7 @@ import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
+import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.KeyManagementClient;
@@ -245,6 +247,28 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
   /** Whether a purge deletes no file: Nessie keeps them, as other branches may reach them. */
   public boolean ignoresPurge() {
     return CatalogTrust.isNessie(catalog);
+  }
+
+  /**
+   * The table that an identifier names, on whatever branch. Nessie takes {@code table@branch#hash}
+   * for it, also in quotes of its own.
+   */
+  public TableIdentifier withoutReference(TableIdentifier identifier) {
+    return CatalogTrust.isNessie(catalog)
+        ? TableIdentifier.of(
+            identifier.namespace(), identifier.name().replaceAll("^[`']|[@#].*$", ""))
+        : identifier;
+  }
+
+  /** The table that is renamed. Nessie leaves out the catalog's name before a namespace. */
+  public TableIdentifier renamed(TableIdentifier from) {
+    String[] levels = from.namespace().levels();
+    return CatalogTrust.isNessie(catalog)
+            && levels.length > 1
+            && levels[0].equalsIgnoreCase(catalog.name())
+        ? TableIdentifier.of(
+            Namespace.of(Arrays.copyOfRange(levels, 1, levels.length)), from.name())
+        : from;
   }
 
   /** Whether namespaces have properties there. */

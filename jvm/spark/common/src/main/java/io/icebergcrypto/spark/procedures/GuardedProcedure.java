@@ -2,6 +2,8 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EngineCatalog;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.spark.call.Procedure;
 import java.util.Iterator;
@@ -9,6 +11,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.catalog.Namespace;
+import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -94,24 +97,19 @@ final class GuardedProcedure extends IcebergProcedure {
 
   /** The catalog of a source that is named without one, as Iceberg's procedure has it. */
   private CatalogPlugin catalogOfSource() {
-    CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
-    return switch (name) {
-      case "add_files" -> catalogs.v2SessionCatalog();
-      case "snapshot" -> catalogs.currentCatalog();
-      default -> catalog();
-    };
+    return name.equals("add_files") ? catalogs().v2SessionCatalog() : catalogs().currentCatalog();
+  }
+
+  private static CatalogManager catalogs() {
+    return SparkSession.active().sessionState().catalogManager();
   }
 
   private void refuseEncryptedImport(InternalRow input) {
     int properties = indexOf("properties");
     String table = input.getUTF8String(indexOf("table")).toString();
-    if (encrypted()
-        .context()
-        .encryptsNewTable(
-            namespace(table),
-            input.isNullAt(properties)
-                ? Map.of()
-                : OperationProcedure.texts(input.getMap(properties)))) {
+    Map<String, String> own =
+        input.isNullAt(properties) ? Map.of() : OperationProcedure.texts(input.getMap(properties));
+    if (encryptsNewTable(table, own)) {
       throw new NotSupportedException(
               name + " keeps a table's files as they are: plaintext, in an encrypted table",
               "Copy the rows instead, which encrypts them: CREATE TABLE <new> USING iceberg"
@@ -121,11 +119,19 @@ final class GuardedProcedure extends IcebergProcedure {
     }
   }
 
-  private Namespace namespace(String table) {
+  /**
+   * Whether a new table would be encrypted. Iceberg makes it in the catalog that its name has, or
+   * in the current one, no matter in which the procedure is called.
+   */
+  private static boolean encryptsNewTable(String table, Map<String, String> own) {
     try {
-      return Namespace.of(parsed(table, catalog()).identifier().namespace());
+      CatalogAndIdentifier found = parsed(table, catalogs().currentCatalog());
+      EncryptedCatalog ours = EngineCatalog.encryptedOrNull(found.catalog());
+      return ours == null
+          ? EncryptionProperties.keyId(own) != null
+          : ours.context().encryptsNewTable(Namespace.of(found.identifier().namespace()), own);
     } catch (ParseException e) {
-      return Namespace.empty(); // the procedure says so itself
+      return false; // the procedure says so itself
     }
   }
 
