@@ -42,7 +42,7 @@ class BoundedAvroFile(AvroFile[_Record]):
             ValueError: the file was cut off or changed.
         """
         while self.block is None or not self.block.has_next():
-            if self.block is not None and not self.block.block_decoder.is_at_end():
+            if self.block is not None and not self._records.is_at_end():
                 raise ValueError("a block has more bytes than its records")
             if self.decoder.is_at_end():
                 raise StopIteration
@@ -50,6 +50,7 @@ class BoundedAvroFile(AvroFile[_Record]):
         return next(self.block)
 
     def _read_block(self) -> int:
+        count: int
         count, data = self.decoder.read_int(), self.decoder.read_bytes()
         if self.decoder.read(_SYNC) != self.header.sync:
             raise ValueError("a block does not end with the file's sync marker")
@@ -57,7 +58,8 @@ class BoundedAvroFile(AvroFile[_Record]):
             data = codec.decompress(data)
         if not 0 <= count <= len(data):  # a record of these files has one byte at least
             raise ValueError(f"a block of {len(data)} bytes cannot have {count} records")
-        self.block = Block(self.reader, count, _Decoder(data))
+        self._records = _Decoder(data)
+        self.block = Block(self.reader, count, self._records)
         return count
 
 

@@ -280,8 +280,8 @@ def table_metadata(document: bytes) -> TableMetadata:
 
 def read_manifest_list(file: InputFile, authentic: bool) -> Iterator[ManifestFile]:
     """Read a manifest list, with the fields of format version 3; `authentic` as of `entries`."""
-    kind = AvroFile if authentic else BoundedAvroFile
-    with kind[ManifestFile](
+    kind: type[AvroFile[ManifestFile]] = AvroFile if authentic else BoundedAvroFile
+    with kind(
         file,
         MANIFEST_LIST_SCHEMA,
         read_types={-1: ManifestFile, 508: PartitionFieldSummary},
@@ -303,8 +303,8 @@ def entries(
     """
     next_row_id: int | None = manifest[ROW_ID_OF_MANIFEST]
     found = []
-    kind = AvroFile if authentic else BoundedAvroFile
-    with kind[ManifestEntry](
+    kind: type[AvroFile[ManifestEntry]] = AvroFile if authentic else BoundedAvroFile
+    with kind(
         file,
         MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
         read_types={-1: ManifestEntry, 2: DataFile},
