@@ -61,7 +61,7 @@ def sign(document: str, key_id: str, allowed: AllowedKeyIds, kms: CachedKms) -> 
 
 
 def _wrapped_or_denied(key: bytes, key_id: str, kms: CachedKms) -> bytes:
-    """Wrap a key and have the KMS unwrap it; what whoever signs may not check counts."""
+    """Wrap a key and ask the KMS to unwrap it; what whoever signs may not check counts."""
     wrapped = kms.wrap_key(key, key_id)
     kms.forget(wrapped, key_id)
     try:
