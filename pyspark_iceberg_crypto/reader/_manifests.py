@@ -52,12 +52,13 @@ class EncryptedSnapshot(Snapshot):
         """
         files = _encrypted(io)
 
-        def read() -> list[ManifestFile]:
+        def manifests() -> list[ManifestFile]:
             file = files.manifest_list(self.manifest_list, self.key_id)
             with reading(ExpectedFile(files.table, self.manifest_list)):
-                return [EncryptedManifest.of(one) for one in _pyiceberg.read_manifest_list(file)]
+                read = _pyiceberg.read_manifest_list(file, files.is_authentic)
+                return [EncryptedManifest.of(one) for one in read]
 
-        return files.listed_once(self.manifest_list, read)
+        return files.listed_once(self.manifest_list, manifests)
 
 
 class EncryptedManifest(ManifestFile):
@@ -84,7 +85,7 @@ class EncryptedManifest(ManifestFile):
         files = _encrypted(io)
         file = files.open(self.manifest_path, self.listed)
         with reading(ExpectedFile(files.table, self.manifest_path)):
-            entries = _pyiceberg.entries(self, file, discard_deleted)
+            entries = _pyiceberg.entries(self, file, discard_deleted, files.is_authentic)
         for entry in entries:
             file_of_entry = EncryptedDataFile.of(entry.data_file, files.pickle_file_keys)
             file_of_entry.sequence_number = entry.sequence_number

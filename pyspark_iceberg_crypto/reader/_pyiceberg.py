@@ -80,6 +80,7 @@ from pyiceberg.table.update.snapshot import (
     _SnapshotProducer,
 )
 
+from pyspark_iceberg_crypto.reader._bounded_avro import BoundedAvroFile
 from pyspark_iceberg_crypto.reader._checks import Trust
 
 VERSION = metadata.version("pyiceberg")
@@ -277,9 +278,10 @@ def table_metadata(document: bytes) -> TableMetadata:
     return TableMetadataUtil.parse_raw(document.decode("utf-8-sig"))
 
 
-def read_manifest_list(file: InputFile) -> Iterator[ManifestFile]:
-    """Read a manifest list, with the fields of format version 3."""
-    with AvroFile[ManifestFile](
+def read_manifest_list(file: InputFile, authentic: bool) -> Iterator[ManifestFile]:
+    """Read a manifest list, with the fields of format version 3; `authentic` as of `entries`."""
+    kind: type[AvroFile[ManifestFile]] = AvroFile if authentic else BoundedAvroFile
+    with kind(
         file,
         MANIFEST_LIST_SCHEMA,
         read_types={-1: ManifestFile, 508: PartitionFieldSummary},
@@ -288,11 +290,21 @@ def read_manifest_list(file: InputFile) -> Iterator[ManifestFile]:
         yield from read
 
 
-def entries(manifest: ManifestFile, file: InputFile, discard_deleted: bool) -> list[ManifestEntry]:
-    """Read a manifest, with the fields of format version 3 and the row ids that data files inherit."""
+def entries(
+    manifest: ManifestFile, file: InputFile, discard_deleted: bool, authentic: bool
+) -> list[ManifestEntry]:
+    """Read a manifest, with the fields of format version 3 and the row ids that data files inherit.
+
+    Args:
+        manifest: what its list says of it.
+        file: its content.
+        discard_deleted: whether files that it deletes are left out.
+        authentic: whether its bytes are those of a writer with the table's keys, and what lists it is, too.
+    """
     next_row_id: int | None = manifest[ROW_ID_OF_MANIFEST]
     found = []
-    with AvroFile[ManifestEntry](
+    kind: type[AvroFile[ManifestEntry]] = AvroFile if authentic else BoundedAvroFile
+    with kind(
         file,
         MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
         read_types={-1: ManifestEntry, 2: DataFile},

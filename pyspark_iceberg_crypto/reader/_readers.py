@@ -123,7 +123,7 @@ def uses_of(subject: Subject) -> Uses:
     current = _named.current_snapshot_id(document)
     snapshots = [one for one in document.get("snapshots") or [] if one["snapshot-id"] == current]
     named = _named.NamedFiles()
-    named.add(document, snapshots, False)
+    named.add(document, False, snapshots)
     counts: Counter[Feature] = Counter()
     for file in named.files.values():
         if file.kind == _problems.MANIFEST_LIST:

@@ -4,20 +4,26 @@ import copy
 import gzip
 import io
 import json
+import random
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.encrypted_tables import Writer
+from harness.encrypted_tables import _LIST, Writer, _avro_bytes
 from harness.refused import refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from pyspark_iceberg_crypto import errors
-from pyspark_iceberg_crypto.reader import _avro_end, _document, open_table, verify_table
+from pyspark_iceberg_crypto.reader import _ags1, _avro_end, _document, open_table, verify_table
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+from pyspark_iceberg_crypto.reader._key_metadata import _number
+from pyspark_iceberg_crypto.reader.proof._named import Named
+from pyspark_iceberg_crypto.reader.proof._tree import Tree
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
@@ -63,6 +69,94 @@ def test_an_avro_header_of_huge_counts_and_lengths(number: bytes) -> None:
         stream: io.RawIOBase = io.BytesIO(b"Obj\x01" + header + bytes(range(50)))  # type: ignore[assignment]
         with pytest.raises(errors.TamperedError, match="Table t: f "):
             _avro_end.check(stream, ExpectedFile("t", "f"))
+
+
+def avro(value: bytes, length: int) -> bytes:
+    """A manifest list of one manifest, whose path says that it is so long."""
+
+    def part(content: bytes, said: int | None = None) -> bytes:
+        return _number(len(content) if said is None else said) + content
+
+    fields = [("manifest_length", 501, "long"), ("manifest_path", 500, "string")]
+    schema = {
+        "type": "record",
+        "name": "manifest_file",
+        "fields": [{"name": name, "field-id": id_, "type": kind} for name, id_, kind in fields],
+    }
+    block = part(b"\x0a" + part(value, length))
+    head = part(b"avro.schema") + part(json.dumps(schema).encode())
+    head += part(b"avro.codec") + part(b"null")
+    return b"Obj\x01\x04" + head + b"\0" + bytes(16) + b"\x02" + block + bytes(16)
+
+
+@pytest.mark.parametrize("over", [1, 100, 70_000, 1 << 30, 1 << 62])
+def test_a_plaintext_manifest_list_whose_lengths_lead_beyond_it(victim: Writer, over: int) -> None:
+    """What lies behind it in memory is nobody's path: not in a proof, and not where plaintext is read."""
+    old = victim.metadata
+    evil = victim.metadata_folder / "evil.avro"
+    start = evil.as_uri().encode()
+    evil.write_bytes(avro(start, len(start)))
+    told = Named("manifest list", evil.as_uri(), "avro", -1, None, True)
+    tree = Tree("t", PyArrowFileIO(), None)  # type: ignore[arg-type]
+    assert [(one.path, one.length) for one in tree.manifests(told)] == [(evil.as_uri(), 5)]
+    whole = evil.read_bytes()
+    header = whole.index(bytes(17)) + 17
+    for cut in range(len(whole)):
+        evil.write_bytes(whole[:cut])
+        with nullcontext() if cut == header else pytest.raises(ValueError):
+            assert not tree.manifests(told)
+    evil.write_bytes(avro(start, len(start) + over))
+    with pytest.raises(ValueError, match=r"it says that \d+ bytes follow"):
+        tree.manifests(told)
+
+    document = json.loads(old.read_text())
+    forged = {"snapshot-id": 7, "timestamp-ms": 1, "manifest-list": evil.as_uri()}
+    old.write_text(json.dumps({**document, "snapshots": [forged], "refs": {}}))
+    victim.document["metadata-log"] = [{"metadata-file": old.as_uri(), "timestamp-ms": 1}]
+    victim.append([{"id": 2}])
+    (found,) = verify_table(victim.location, kms=victim.kms, all_snapshots=True).problems
+    assert (found.path, found.code) == (evil.as_uri(), "plaintext")
+
+    evil.write_bytes(_avro_bytes(_LIST, victim.manifests, {})[:-1])
+    listed = victim.document["snapshots"][-1]
+    del listed["key-id"]
+    listed["manifest-list"] = evil.as_uri()
+    victim.write()
+    allowed = {"encryption.plaintext-files": "allow"}
+    table = open_table(victim.location, kms=victim.kms, properties=allowed)
+    refused(
+        errors.IcebergCryptoError,
+        lambda: table.scan().to_arrow(),
+        f"Table {victim.location}: {evil.as_uri()} could not be read: it says that 16 bytes follow where it has 15",
+    )
+
+
+@pytest.mark.parametrize("length", ["1e999", "[" * 100_000 + "]" * 100_000])
+def test_an_older_metadata_file_that_is_none(victim: Writer, length: str) -> None:
+    old = victim.metadata
+    victim.document["metadata-log"] = [{"metadata-file": old.as_uri(), "timestamp-ms": 1}]
+    victim.append([{"id": 2}])
+    named = f'{{"snapshot-id": 1, "statistics-path": "x", "file-size-in-bytes": {length}}}'
+    old.write_text(old.read_text()[:-1] + f', "statistics": [{named}]}}')
+    (found,) = verify_table(victim.location, kms=victim.kms, all_snapshots=True).problems
+    assert (found.path, found.code) == (old.as_uri(), "tampered")
+
+
+@pytest.mark.parametrize("depth", [{}, {"structure": True}, {"deep": True}])
+def test_a_manifest_without_a_length_that_was_cut_off(
+    tmp_path: Path, depth: dict[str, Any]
+) -> None:
+    """At the end of a block, where its tags are right."""
+    writer = Writer(tmp_path / "t", SCHEMA, lengths=False)
+    file = writer.file([{"id": 1}])
+    file.bounds = {1: (random.Random(1).randbytes(_ags1.BLOCK), b"")}
+    writer.commit(file)
+    path = next(writer.metadata_folder.glob("*-m0.avro"))
+    rules = {"encryption.files-without-length": "accept"}
+    assert verify_table(writer.location, kms=writer.kms, properties=rules, **depth).ok
+    path.write_bytes(path.read_bytes()[: _ags1.stored_length(_ags1.BLOCK)])
+    (found,) = verify_table(writer.location, kms=writer.kms, properties=rules, **depth).problems
+    assert (found.path, found.code) == (path.as_uri(), "truncated")
 
 
 LONG, DEEP = "1" * 5000, "[" * 100_000 + "]" * 100_000

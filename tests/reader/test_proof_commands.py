@@ -211,17 +211,29 @@ def test_signatures_by_functions(golden: Golden, tmp_path: Path) -> None:
         check_report(file, kms=golden.client)
 
     class Own:
+        answer: IcebergCryptoError = AccessDeniedError("only wraps", "")
+        other = b""
+
         def wrap_key(self, key: bytes, wrapping_key_id: str) -> bytes:
-            return key
+            other, self.other = self.other, b""
+            return other or key
 
         def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
-            raise TamperedError("not mine", "")
+            if wrapped_key == b"other":
+                return wrapped_key
+            raise self.answer
 
     with pytest.raises(ConfigurationError, match="would prove nothing"):
         sign_report(report, "k1", kms=Own())
-    trusted = CachedKms(Own(), authenticated_wrapping=True)
+    own = Own()
+    own.other = b"other"
+    trusted = CachedKms(own, authenticated_wrapping=True)
+    with pytest.raises(BadWrappedKeyError, match="unwraps other bytes than it wrapped under key"):
+        sign_report(report, "k1", kms=trusted)
     file.write_text(sign_report(report, "k1", kms=trusted).to_json())
-    trusted = CachedKms(Own(), authenticated_wrapping=True)
+    own.answer = TamperedError("not mine", "")
+    with pytest.raises(BadWrappedKeyError, match="unwraps other bytes than it wrapped under key"):
+        sign_report(report, "k1", kms=trusted)
     with pytest.raises(BadWrappedKeyError, match="or this is another KMS: not mine"):
         check_report(file, kms=trusted)
 

@@ -1,5 +1,6 @@
 """Whole tables verified in Python: golden tables are right, and an attack on a file has the code that Java gives it."""
 
+import gzip
 import io
 import json
 import random
@@ -13,18 +14,25 @@ import jsonschema
 import pyarrow
 import pyarrow.parquet
 import pytest
+from harness.encrypted_tables import Writer
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 from tamper.attacks import ATTACKS, Sources
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError, KmsUnavailableError
+from pyspark_iceberg_crypto.reader import _document
 from pyspark_iceberg_crypto.reader._ags1 import DecryptedStream
 from pyspark_iceberg_crypto.reader._checks import Loaded
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._keys import TableKeys
+from pyspark_iceberg_crypto.reader.proof._opened import Source, opened
 from pyspark_iceberg_crypto.reader.proof._report import CheckedFile, ProofReport
 from pyspark_iceberg_crypto.reader.proof._subject import Subject
 from pyspark_iceberg_crypto.reader.proof._tree import Listed, Tree
 from pyspark_iceberg_crypto.reader.proof._verify import Options, verify
 from pyspark_iceberg_crypto.schemas import report_schema
+from reader import golden as golden_tables
 from reader.golden import BUILDS, KINDS, Golden
 
 ALL_KINDS = {
@@ -339,6 +347,70 @@ def test_a_snapshot_that_expires_meanwhile(tables: Tables) -> None:
         away.rename(path)
 
 
+class Deleting(PyArrowFileIO):
+    """A storage in which a file is deleted as soon as it was said to be there."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def new_input(self, location: str) -> Any:
+        stored = super().new_input(location)
+        return Stored(self.path, location) if location == self.path.as_uri() else stored
+
+
+class Stored(golden_tables.Stored):
+    def exists(self) -> bool:
+        there = super().exists()
+        self.path.unlink(missing_ok=True)
+        return there
+
+
+@pytest.mark.parametrize("what", ["list", "manifest", "data"])
+@pytest.mark.parametrize("depth", ["magic", "deep"])
+def test_files_that_an_earlier_expiry_is_still_deleting(
+    tmp_path: Path, what: str, depth: str
+) -> None:
+    """The table does not change any more, and nobody is accused of what only expired snapshots reach."""
+    writer = Writer(tmp_path / "t", Schema(NestedField(1, "id", LongType(), required=False)))
+    data, old = writer.append([{"id": 1}]).path, writer.location
+    paths = {"list": writer.list, "data": data}
+    paths["manifest"] = next(writer.metadata_folder.glob("*-m0.avro"))
+    writer.manifests = []
+    writer.append([{"id": 2}])
+    del writer.document["snapshots"][0]
+    writer.document["metadata-log"] = [{"metadata-file": old, "timestamp-ms": 1}]
+    source = Source(writer.write(), kms=writer.kms)
+    assert verify(opened(source, True), Options(depth, True)).file_count == 8
+    storage = Deleting(paths[what])
+    report = verify(replace(opened(source, True), storage=storage), Options(depth, True))
+    assert report.ok and not paths[what].exists(), report
+
+
+def test_what_only_the_metadata_knows(tables: Tables) -> None:
+    """Statistics of a snapshot that expired, and snapshots that list their manifests in the metadata itself."""
+    golden = tables["jdbc"]
+    subject = golden.subject()
+    plain = {"snapshot-id": 7, "statistics-path": subject.loaded.location, "file-size-in-bytes": 9}
+    of = edited(subject, statistics=[*subject.document["statistics"], plain])
+    (found,) = wrong(verify(of, Options("magic", True)))
+    assert (found.kind, found.code) == ("statistics", "plaintext")
+    assert verify(of, Options("magic")).ok, "of what branches and tags have"
+
+    first = subject.document["metadata-log"][0]["metadata-file"]
+    older = json.loads(_document.text(first, golden.local(first).read_bytes()))
+    old = {"snapshot-id": 7, "timestamp-ms": 1, "manifests": ["viewfs://golden/m.avro"]}
+    content = json.dumps({**older, "snapshots": [old]}).encode()
+    with changed(golden.local(first), gzip.compress(content) if ".gz." in first else content):
+        (found,) = wrong(verify(subject, Options("magic", True)))
+    assert (found.path, found.code, found.unchecked) == (first, "unreadable", True)
+    refs = {**subject.document["refs"], "old": {"snapshot-id": 7, "type": "tag"}}
+    of = edited(subject, snapshots=[*subject.document["snapshots"], old], refs=refs)
+    for all_snapshots in (False, True):
+        (found,) = wrong(verify(of, Options("magic", all_snapshots)))
+        assert (found.path, found.code) == (subject.loaded.location, "unreadable")
+
+
 def test_what_is_lost_stays_an_accusation_when_the_table_changes(tables: Tables) -> None:
     golden = tables["jdbc"]
     subject = golden.subject()
@@ -367,8 +439,9 @@ def test_keys_of_files_without_length(tables: Tables) -> None:
     )
     without = replace(key, length=None)
     stored = golden.new_input(current["manifest-list"])
-    assert tree._decrypted(stored, without).read() == tree._decrypted(stored, key).read()
-    assert isinstance(tree._decrypted(stored, key), DecryptedStream)
+    whole = tree._decrypted(stored, -1, key)
+    assert isinstance(whole, DecryptedStream)
+    assert tree._decrypted(stored, -1, without).read() == whole.read()
 
 
 def test_no_key_is_shown(tables: Tables) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
@@ -16,6 +16,16 @@ from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, StorageEr
 from pyspark_iceberg_crypto.reader.proof._stored import StoredFile, StoredInput
 
 PLAINTEXT_METADATA = "encryption.plaintext-metadata"
+_EMBEDDED = FileProblem(
+    _problems.UNREADABLE,
+    "it has snapshots without a manifest list, as clients of format version 1 could write them: the manifests that "
+    "it lists itself were not checked",
+)
+
+_NO_METADATA = (
+    *(IcebergCryptoError, ValueError, TypeError, KeyError, AttributeError),
+    *(OverflowError, RecursionError),  # 1e999 bytes, and arrays in arrays
+)
 
 Document = Mapping[str, Any]
 
@@ -61,14 +71,28 @@ class NamedFiles:
     versions: dict[str, Found] = field(default_factory=dict)
     older_keys: list[Mapping[str, Any]] = field(default_factory=list)
 
-    def add(self, document: Document, snapshots: Iterable[Document], older: bool) -> None:
-        """Add what some snapshots of a metadata document have."""
-        ids = set()
-        for one in snapshots:
+    def add(
+        self, document: Document, older: bool, of: Iterable[Document] | None = None
+    ) -> FileProblem | None:
+        """Add what a metadata document has.
+
+        Args:
+            document: the metadata.
+            older: whether it is not the one in force.
+            of: the snapshots of which it is added. None: all, and statistics of snapshots that the document does not
+                have, too.
+
+        Returns:
+            what keeps a part of it from being checked.
+        """
+        problem, ids = None, set()
+        for one in snapshots_newest_first(document) if of is None else of:
             ids.add(one["snapshot-id"])
-            if path := one.get("manifest-list"):  # format version 1 may list manifests right there
+            if path := one.get("manifest-list"):
                 form = "parquet" if path.endswith(".parquet") else "avro"
                 self._put(Named(_problems.MANIFEST_LIST, path, form, -1, one.get("key-id"), older))
+            else:
+                problem = _EMBEDDED
         keys = {
             (one.get("properties") or {}).get(STATISTICS_PATH): one["key-id"]
             for one in document.get("encryption-keys") or []
@@ -79,9 +103,10 @@ class NamedFiles:
         ):
             for one in document.get(member) or []:
                 path = one["statistics-path"]
-                if one["snapshot-id"] in ids:
+                if of is None or one["snapshot-id"] in ids:
                     length = int(one.get("file-size-in-bytes", -1))
                     self._put(Named(kind, path, form, length, keys.get(path), older))
+        return problem
 
     def _put(self, file: Named) -> None:
         self.files.setdefault(file.path, file)
@@ -106,17 +131,18 @@ def snapshots_of_refs(document: Document) -> list[Document]:
     return [one for one in snapshots_newest_first(document) if one["snapshot-id"] in ids]
 
 
-def of_refs(document: Document) -> NamedFiles:
+def of_refs(document: Document, location: str | None) -> NamedFiles:
     """Return what the current snapshot, branches and tags have. No metadata file is read."""
     named = NamedFiles()
-    named.add(document, snapshots_of_refs(document), False)
+    if problem := named.add(document, False, snapshots_of_refs(document)):
+        named.versions[location or ""] = Found(None, -1, problem)
     return named
 
 
 def of_snapshots(document: Document) -> NamedFiles:
     """Return what any snapshot of the metadata in force has. No metadata file is read."""
     named = NamedFiles()
-    named.add(document, snapshots_newest_first(document), False)
+    named.add(document, False)
     return named
 
 
@@ -125,7 +151,8 @@ def of_log(storage: Storage, document: Document, location: str | None) -> NamedF
 
     So does the metadata that a table had before it was encrypted in place, until its plaintext is purged.
     """
-    named = of_snapshots(document)
+    named = NamedFiles()
+    problem = named.add(document, False)
     logged: list[str] = [location] if location else []
     logged += [one["metadata-file"] for one in document.get("metadata-log") or []]
     plaintext: str | None = (document.get("properties") or {}).get(PLAINTEXT_METADATA)
@@ -134,12 +161,14 @@ def of_log(storage: Storage, document: Document, location: str | None) -> NamedF
         found, read = _read(storage, path)
         if path == plaintext and read is not None:
             found, read = _of_table(found, read, document)
+        if read is not None and path != location:
+            found = replace(found, problem=named.add(read, True))
+            named.older_keys += read.get("encryption-keys") or []
+        elif read is not None:
+            found = replace(found, problem=problem)
         is_purged = path not in logged and found.problem == _problems.GONE
         if not is_purged:
             named.versions[path] = found
-        if read is not None and path != location:
-            named.add(read, read.get("snapshots") or [], True)
-            named.older_keys += read.get("encryption-keys") or []
     return named
 
 
@@ -163,7 +192,10 @@ def with_those_of_file(
     if read is None:
         return document, found.problem
     whole = dict(document)
-    for member, name in (("snapshots", "snapshot-id"), ("encryption-keys", "key-id")):
+    for member, name in (
+        *(("snapshots", "snapshot-id"), ("encryption-keys", "key-id")),
+        *(("statistics", "statistics-path"), ("partition-statistics", "statistics-path")),
+    ):
         has = document.get(member) or []
         known = {one[name] for one in has}
         whole[member] = [*has, *(one for one in read.get(member) or [] if one[name] not in known)]
@@ -181,7 +213,7 @@ def read_document(path: str, stored: bytes) -> dict[str, Any]:
         raise ValueError("it has no format-version")
     if not isinstance(document.get("location"), str):
         raise ValueError("it has no location")
-    NamedFiles().add(document, document.get("snapshots") or [], True)  # all that is read later
+    NamedFiles().add(document, True)  # all that is read later
     return document
 
 
@@ -197,7 +229,7 @@ def _read(storage: Storage, path: str) -> tuple[Found, dict[str, Any] | None]:
         return Found(None, -1, problem), None
     try:
         return Found("JSON", len(data), None), read_document(path, data)
-    except (IcebergCryptoError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except _NO_METADATA as error:
         said = error.message if isinstance(error, IcebergCryptoError) else str(error)
         problem = FileProblem(_problems.TAMPERED, f"it is not table metadata: {said}")
         return Found("JSON", len(data), problem), None

@@ -43,12 +43,13 @@ def sign(document: str, key_id: str, allowed: AllowedKeyIds, kms: CachedKms) -> 
     Raises:
         AccessDeniedError: the catalog does not allow that key.
         ConfigurationError: others can wrap with that key, as with RSA.
+        BadWrappedKeyError: the KMS does not give back what it wrapped.
         IcebergCryptoError: the KMS's own error.
     """
     _check_signer(key_id, allowed)
     _require_authenticated_wrapping(key_id, kms)
     key = os.urandom(_KEY_LENGTH)
-    wrapped = kms.for_table(_NO_TABLE).wrap_key(key, key_id)
+    wrapped = _wrapped_or_denied(key, key_id, kms.for_table(_NO_TABLE))
     now = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
     signature = {
         "algorithm": _ALGORITHM,
@@ -57,6 +58,24 @@ def sign(document: str, key_id: str, allowed: AllowedKeyIds, kms: CachedKms) -> 
         "signed_at": now,
     }
     return {**signature, "mac": _mac(_strict(document), signature, key)}
+
+
+def _wrapped_or_denied(key: bytes, key_id: str, kms: CachedKms) -> bytes:
+    """Wrap a key and ask the KMS to unwrap it; what whoever signs may not check counts."""
+    wrapped = kms.wrap_key(key, key_id)
+    kms.forget(wrapped, key_id)
+    try:
+        if hmac.compare_digest(kms.unwrap_key(wrapped, key_id), key):
+            return wrapped
+        kms.forget(wrapped, key_id)
+    except AccessDeniedError:
+        return wrapped
+    except TamperedError:
+        pass  # it takes it for none that it wrapped
+    raise BadWrappedKeyError(
+        f"{kms} unwraps other bytes than it wrapped under key '{key_id}'",
+        "The key was not used. If that happens again, do not use this KMS: data written with it could not be read.",
+    )
 
 
 def check(document: str, key_id: str | None, allowed: AllowedKeyIds, kms: CachedKms) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyiceberg.avro.file import AvroFile
 from pyiceberg.types import StructType
 
-from pyspark_iceberg_crypto.reader._ags1 import DecryptedStream
+from pyspark_iceberg_crypto.errors import TamperedError
+from pyspark_iceberg_crypto.reader import _ags1, _avro_end
+from pyspark_iceberg_crypto.reader._bounded_avro import BoundedAvroFile
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader._keys import TableKeys
@@ -86,7 +87,7 @@ class Tree:
 
     def manifests(self, file: Named) -> list[Listed]:
         """Return the manifests of a manifest list."""
-        rows, schema = self._rows(file.path, self.key_of(file))
+        rows, schema = self._rows(file.path, file.length, self.key_of(file))
         found = []
         for path, length, key in (_picked(row, schema, _LIST) for row in rows):
             form = "parquet" if path.endswith(".parquet") else "avro"
@@ -98,7 +99,7 @@ class Tree:
         key = manifest.key and KeyMetadata.decode(
             bytes(manifest.key), ExpectedFile(self._table, manifest.path)
         )
-        rows, schema = self._rows(manifest.path, key or None)
+        rows, schema = self._rows(manifest.path, manifest.length, key or None)
         of_file: Any = schema.field(_DATA_FILE)
         found = []
         for status, file in (_picked(row, schema, (_STATUS, _DATA_FILE)) for row in rows):
@@ -108,24 +109,37 @@ class Tree:
                 found.append(Listed(kind, path, form.upper(), length, own))
         return found
 
-    def _rows(self, path: str, key: KeyMetadata | None) -> tuple[list[Any], StructType]:
-        """Read an Avro file as a whole, with all that its writer wrote."""
+    def _rows(
+        self, path: str, listed: int, key: KeyMetadata | None
+    ) -> tuple[list[Any], StructType]:
+        """Read an Avro file, which may be plaintext or named by plaintext, with all that its writer wrote."""
 
         def opened() -> Any:
             stored = self.stored(path)
-            return stored.open() if key is None else self._decrypted(stored, key)
+            return stored.open() if key is None else self._decrypted(stored, listed, key)
 
-        with AvroFile(_Opened(opened)) as file:  # type: ignore[arg-type, var-annotated]
+        with BoundedAvroFile(_Opened(opened)) as file:  # type: ignore[arg-type, var-annotated]
             return list(file), file.schema.as_struct()
 
-    def _decrypted(self, stored: StoredInput, key: KeyMetadata) -> DecryptedStream:
+    def _decrypted(
+        self, stored: StoredInput, listed: int, key: KeyMetadata
+    ) -> _ags1.DecryptedStream:
         length = len(stored)
-        written = length if key.length is None else key.length
+        is_known = key.length is not None or _ags1.fits_listed(listed, length)
+        written = key.length
+        if written is None:
+            written = length if is_known or listed < 0 else listed
         file = ExpectedFile(self._table, stored.location, written)
         if length != written:
             code = _problems.TRUNCATED if length < written else _problems.APPENDED
             raise FoundError(code, file.of_other_length(length).message)
-        return DecryptedStream(stored.open(), key, file)
+        stream = _ags1.DecryptedStream(stored.open(), key, file)
+        if not is_known and stream.size() and stream.size() % _ags1.BLOCK == 0:
+            try:
+                _avro_end.check(stream, file)
+            except TamperedError as error:
+                raise FoundError(_problems.TRUNCATED, error.message) from error
+        return stream
 
 
 def _picked(row: Any, schema: StructType, ids: tuple[int, ...]) -> list[Any]:

@@ -185,7 +185,8 @@ class _Walk:
         if file.kind == _problems.MANIFEST_LIST:
             found, below = _listing(found, lambda: self._tree.manifests(file))
         through = file.path if file.kind == _problems.MANIFEST_LIST else None
-        return _Row(_checked(file.kind, file.path, file.format, found), through, file.older), below
+        row = _Row(_checked(file.kind, file.path, file.format, found), through, file.older)
+        return self._unless_gone(row), below
 
     def _of_lists(self, pool: Executor, workers: int) -> Iterator[_Row]:
         """Check manifests, and the files that they list, each once."""
@@ -227,17 +228,19 @@ class _Walk:
             manifest.kind, manifest.path, manifest.format, manifest.length, lambda: manifest.key
         )
         found, below = _listing(found, lambda: self._tree.files(manifest))
-        return _row(above, manifest, found), below
+        return self._unless_gone(_row(above, manifest, found)), below
 
     def _look_at_file(self, of: tuple[Named, Listed]) -> _Row | None:
         above, file = of
         if self._is_gone(file.path, above.older):
             return None
-        return _row(
-            above,
-            file,
-            self._found(file.kind, file.path, file.format, file.length, lambda: file.key),
-        )
+        found = self._found(file.kind, file.path, file.format, file.length, lambda: file.key)
+        return self._unless_gone(_row(above, file, found))
+
+    def _unless_gone(self, row: _Row) -> _Row | None:
+        """Leave out what was found about a file that was deleted since it was found to be there."""
+        is_unread = row.file.code in (_problems.MISSING, _problems.UNREADABLE)
+        return None if is_unread and self._is_gone(row.file.path, row.older) else row
 
     def _is_gone(self, path: str, older: bool) -> bool:
         """Whether it is a file that only expired snapshots reach: these are deleted sooner or later."""
@@ -257,7 +260,7 @@ class _Walk:
 
 def _named_files(subject: Subject, options: Options) -> NamedFiles:
     if not options.all_snapshots:
-        return _named.of_refs(subject.document)
+        return _named.of_refs(subject.document, subject.loaded.location)
     return _named.of_log(subject.storage, subject.document, subject.loaded.location)
 
 
@@ -372,6 +375,8 @@ class _SecondLook:
         )
         names = {path for path, file in in_force.files.items() if not file.older}
         names |= in_force.versions.keys()
+        if not self.options.all_snapshots:
+            names.add(self.then.loaded.location)  # found about what was loaded
         return {
             row.file.path: row
             for row in found

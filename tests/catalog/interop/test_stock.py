@@ -123,6 +123,15 @@ def test_metadata_tables_tell_the_data_keys(stock: Lake) -> None:
     assert stock.value(f"SELECT key_metadata FROM {ours}.files") is None
 
 
+@pytest.mark.parametrize("depth", [{"structure": True}, {"deep": True}])
+def test_our_proof_of_a_table_of_its_catalog(stock: Lake, depth: dict[str, bool]) -> None:
+    """It has the keys, and so accuses nobody."""
+    table = create(stock)
+    insert(stock, table)
+    report = verify_table(stock.spark, table, all_snapshots=True, **depth)
+    assert report.ok, report
+
+
 def test_java_expire_snapshots_deletes_nothing(stock: Lake) -> None:
     table = create(stock)
     insert(stock, table, 1)

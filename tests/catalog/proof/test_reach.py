@@ -403,6 +403,22 @@ def test_snapshots_that_expire_meanwhile(lake: Lake, opened_first: str, refresh:
     assert data.name not in paths
 
 
+@pytest.mark.parametrize("opened_first", ["list", "manifest", "data", "other manifest"])
+@pytest.mark.nightly
+def test_files_that_an_earlier_expiry_is_still_deleting(lake: Lake, opened_first: str) -> None:
+    """The table does not change any more, and what only expired snapshots reach goes meanwhile."""
+    table, data = overwritten(lake)
+    first_list = lists(lake)[0]
+    manifests = sorted((lake.folder / "t" / "metadata").glob("*-m*.avro"), key=modified)
+    expire(lake, [])
+    lake.sql(f"REFRESH TABLE {table}")
+    gone = {"list": first_list, "manifest": manifests[0], "data": data}
+    verify = lambda: verify_table(lake.spark, table, all_snapshots=True, structure=True)  # noqa: E731
+    opened = gone.get(opened_first, manifests[-1])
+    report = beside(lake, verify, opened, lambda: [path.unlink() for path in gone.values()])
+    assert report.ok and report.exit_code == 0, report
+
+
 @pytest.mark.nightly
 def test_the_snapshot_that_is_verified_expires(lake: Lake) -> None:
     """Nothing is left of what it began with: it begins again, and checks what the table has now."""

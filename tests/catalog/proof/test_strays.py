@@ -1,5 +1,6 @@
 """Files that no metadata reaches, below tables and in plain folders."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,11 @@ def test_each_stray_is_told_and_a_plaintext_one_is_a_problem(lake: Lake) -> None
     (folder / "metadata" / "v99.metadata.json").write_bytes(
         newest(folder / "metadata").read_bytes()
     )
+    metadata = json.loads(newest(folder / "metadata").read_text())
+    (folder / "view.metadata.json").write_text(json.dumps(VIEW))
+    (folder / "v100.metadata.json").write_text(json.dumps({**metadata, "format-version": 9}))
+    (folder / "later-view.metadata.json").write_text(json.dumps({**VIEW, "format-version": 9}))
+    (folder / "later.avro").write_bytes(b"AGS2" + bytes(9))
     with verify_table(lake.spark, table, strays=True) as report:
         strays = {Path(row.path).name: row for row in report.files.collect() if row.kind == "stray"}
     assert not report.ok
@@ -46,14 +52,41 @@ def test_each_stray_is_told_and_a_plaintext_one_is_a_problem(lake: Lake) -> None
         "rows.parquet": "plaintext",
         "rows.metadata.json": "plaintext",
         "rows.csv": "plaintext",
+        "v100.metadata.json": "unreadable",
+        "later-view.metadata.json": "unreadable",
+        "later.avro": "unreadable",
     }
-    assert all(p.kind == "stray" and "no metadata reaches it" in p.problem for p in report.problems)
+    assert all(p.kind == "stray" for p in report.problems)
+    assert all(
+        ("no metadata reaches it" in p.problem) == (p.code == "plaintext") for p in report.problems
+    )
     assert {name: row.magic for name, row in strays.items() if row.problem is None} == {
         "orphan.parquet": "PARE",
         "_SUCCESS": "EMPTY",
         "v99.metadata.json": "JSON",
+        "view.metadata.json": "JSON",
     }
     assert not any(p.kind == "stray" for p in verify_table(lake.spark, table).problems)
+
+
+VIEW = {
+    "view-uuid": "fa6506c3-7681-40c8-86dc-e36561f83385",
+    "format-version": 1,
+    "location": "file:///views/v",
+    "schemas": [{"schema-id": 0, "type": "struct", "fields": []}],
+    "current-version-id": 1,
+    "versions": [
+        {
+            "version-id": 1,
+            "timestamp-ms": 1,
+            "schema-id": 0,
+            "summary": {},
+            "default-namespace": ["db"],
+            "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+        }
+    ],
+    "version-log": [{"timestamp-ms": 1, "version-id": 1}],
+}
 
 
 def newest(metadata: Path) -> Path:

@@ -14,6 +14,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.LongPredicate;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
@@ -44,6 +45,12 @@ public final class MetadataFiles {
   /** How many metadata files are in memory at the same time. */
   private static final int AT_ONCE = 8;
 
+  private static final FileProblem EMBEDDED =
+      new FileProblem(
+          ProblemCode.UNREADABLE,
+          "it has snapshots without a manifest list, as clients of format version 1 could write"
+              + " them: the manifests that it lists itself were not checked");
+
   private static final Comparator<Snapshot> NEWEST_FIRST =
       Comparator.comparingLong(Snapshot::sequenceNumber).reversed();
 
@@ -55,9 +62,9 @@ public final class MetadataFiles {
 
   /** What the current snapshot, branches and tags have. No metadata file is read. */
   public static MetadataFiles ofRefs(TableMetadata metadata) {
-    MetadataFiles files = new MetadataFiles();
-    files.add(metadata, snapshotsOfRefs(metadata), false);
-    return files;
+    List<Snapshot> snapshots = snapshotsOfRefs(metadata);
+    Set<Long> ids = snapshots.stream().map(Snapshot::snapshotId).collect(Collectors.toSet());
+    return inForce(metadata, snapshots, ids::contains);
   }
 
   /** The snapshots that a reader can name without an id: that of main, of other branches, tags. */
@@ -77,9 +84,25 @@ public final class MetadataFiles {
 
   /** The same of metadata that is at hand. */
   public static MetadataFiles ofSnapshots(TableMetadata metadata) {
+    return inForce(metadata, newestFirst(metadata), id -> true);
+  }
+
+  /** The metadata in force is a version only when it is known to have what is not checked. */
+  private static MetadataFiles inForce(
+      TableMetadata metadata, List<Snapshot> snapshots, LongPredicate ids) {
     MetadataFiles files = new MetadataFiles();
-    files.add(metadata, metadata.snapshots().stream().sorted(NEWEST_FIRST).toList(), false);
+    FileProblem problem = files.add(metadata, snapshots, ids, false);
+    if (problem != null) {
+      String location = metadata.metadataFileLocation();
+      String path = location == null ? metadata.location() : location;
+      files.versions.add(new Version(path, -1, problem, null));
+    }
+
     return files;
+  }
+
+  private static List<Snapshot> newestFirst(TableMetadata metadata) {
+    return metadata.snapshots().stream().sorted(NEWEST_FIRST).toList();
   }
 
   /**
@@ -90,7 +113,8 @@ public final class MetadataFiles {
    * @param io the table's, which reads the log
    */
   public static MetadataFiles ofLog(FileIO io, TableMetadata metadata) {
-    MetadataFiles files = ofSnapshots(metadata);
+    MetadataFiles files = new MetadataFiles();
+    FileProblem problem = files.add(metadata, newestFirst(metadata), id -> true, false);
     String current = metadata.metadataFileLocation();
     String plaintext = metadata.properties().get(EncryptionProperties.PLAINTEXT_METADATA);
     Set<String> logged =
@@ -107,12 +131,13 @@ public final class MetadataFiles {
         Read found = path.equals(plaintext) ? read.ofTable(metadata) : read;
         boolean isPurged =
             !logged.contains(path) && found.version().problem() == FileProblem.MISSING;
-        if (!isPurged) {
-          files.versions.add(found.version());
+        if (found.metadata() != null) {
+          boolean older = !path.equals(current);
+          found = found.with(older ? files.addOlder(found.metadata()) : problem);
         }
 
-        if (found.metadata() != null && !path.equals(current)) {
-          files.addOlder(found.metadata());
+        if (!isPurged) {
+          files.versions.add(found.version());
         }
       }
     }
@@ -120,12 +145,12 @@ public final class MetadataFiles {
     return files;
   }
 
-  private void addOlder(TableMetadata metadata) {
-    add(metadata, metadata.snapshots(), true);
+  private FileProblem addOlder(TableMetadata metadata) {
     metadata.encryptionKeys().forEach(key -> olderKeys.put(key.keyId(), key));
+    return add(metadata, metadata.snapshots(), id -> true, true);
   }
 
-  /** The metadata files that were read: the one in force and those of its log. */
+  /** The metadata files that were read, or not all of which is checked: see {@link #ofLog}. */
   public List<Version> versions() {
     return versions;
   }
@@ -161,9 +186,16 @@ public final class MetadataFiles {
         return new Read(new Version(path, file.length(), null, null), metadata);
       } catch (RuntimeException e) {
         String words = "it is not table metadata: " + e.getMessage();
-        FileProblem problem = new FileProblem(ProblemCode.TAMPERED, words);
+        ProblemCode code =
+            MetadataFile.isOfNewerFormat(e) ? ProblemCode.UNREADABLE : ProblemCode.TAMPERED;
+        FileProblem problem = new FileProblem(code, words);
         return new Read(new Version(path, file.length(), problem, null), null);
       }
+    }
+
+    /** The same file with a problem of its metadata; null: none. */
+    Read with(FileProblem problem) {
+      return new Read(new Version(version.path(), version.length(), problem, null), metadata);
     }
 
     /** The same, or a problem: a property can name another table's metadata, which leads astray. */
@@ -191,8 +223,21 @@ public final class MetadataFiles {
     return List.of(read);
   }
 
-  private void add(TableMetadata metadata, Collection<Snapshot> snapshots, boolean older) {
+  /**
+   * Adds what a version names.
+   *
+   * @param ids of snapshots whose statistics are added; entries can outlast their snapshot
+   * @return what keeps a part of it from being checked; null: nothing
+   */
+  private FileProblem add(
+      TableMetadata metadata, Collection<Snapshot> snapshots, LongPredicate ids, boolean older) {
+    FileProblem problem = null;
     for (Snapshot snapshot : snapshots) {
+      if (snapshot.manifestListLocation() == null) {
+        problem = EMBEDDED;
+        continue;
+      }
+
       add(
           new ReachableFile(
               FileKind.MANIFEST_LIST,
@@ -203,10 +248,9 @@ public final class MetadataFiles {
               older));
     }
 
-    Set<Long> ids = snapshots.stream().map(Snapshot::snapshotId).collect(Collectors.toSet());
     Map<String, String> keyIds = statisticsKeyIds(metadata);
     for (StatisticsFile file : metadata.statisticsFiles()) {
-      if (ids.contains(file.snapshotId())) {
+      if (ids.test(file.snapshotId())) {
         String keyId = keyIds.get(file.path());
         add(
             new ReachableFile(
@@ -215,7 +259,7 @@ public final class MetadataFiles {
     }
 
     for (PartitionStatisticsFile file : metadata.partitionStatisticsFiles()) {
-      if (ids.contains(file.snapshotId())) {
+      if (ids.test(file.snapshotId())) {
         add(
             new ReachableFile(
                 FileKind.PARTITION_STATISTICS,
@@ -226,12 +270,12 @@ public final class MetadataFiles {
                 older));
       }
     }
+
+    return problem;
   }
 
   private void add(ReachableFile file) {
-    if (file.path() != null) { // format version 1 may list manifests in the metadata itself
-      named.putIfAbsent(file.path(), file);
-    }
+    named.putIfAbsent(file.path(), file);
   }
 
   private static Map<String, String> statisticsKeyIds(TableMetadata metadata) {

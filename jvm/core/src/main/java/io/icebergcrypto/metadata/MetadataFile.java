@@ -12,6 +12,8 @@ import java.util.zip.GZIPInputStream;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.io.FileIO;
+import org.apache.iceberg.view.ViewMetadata;
+import org.apache.iceberg.view.ViewMetadataParser;
 
 /**
  * A metadata file, read once: its hash, its JSON and its metadata come from the same bytes, even if
@@ -66,6 +68,20 @@ public final class MetadataFile {
     }
 
     return metadata;
+  }
+
+  /** Whether {@link #metadata} failed because a newer Iceberg wrote the file. */
+  public static boolean isOfNewerFormat(RuntimeException failure) {
+    return UnreadableMetadata.isOfNewerFormat(failure);
+  }
+
+  /**
+   * The metadata of a view.
+   *
+   * @throws RuntimeException Iceberg's own, or that of {@link #json}, when it has none
+   */
+  public ViewMetadata viewMetadata() {
+    return ViewMetadataParser.fromJson(location, text());
   }
 
   private String text() {

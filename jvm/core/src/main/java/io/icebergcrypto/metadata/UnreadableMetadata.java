@@ -73,10 +73,11 @@ final class UnreadableMetadata {
   }
 
   /** Iceberg compares the format version before all else. */
-  private static boolean isOfNewerFormat(RuntimeException e) {
+  static boolean isOfNewerFormat(RuntimeException e) {
     return e instanceof IllegalArgumentException
         && e.getMessage() != null
-        && e.getMessage().startsWith("Cannot read unsupported version ");
+        && (e.getMessage().startsWith("Cannot read unsupported version ")
+            || e.getMessage().startsWith("Unsupported format version")); // of a view
   }
 
   /** Jackson's exceptions, which Iceberg's runtime relocates, and gzip's. */

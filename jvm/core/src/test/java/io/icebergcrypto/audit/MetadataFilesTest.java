@@ -15,6 +15,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
@@ -98,6 +99,45 @@ class MetadataFilesTest extends LakeFixture {
     assertThat(MetadataFiles.ofLog(io, keeping(metadata, purged)).versions())
         .extracting(MetadataFiles.Version::path)
         .doesNotContain(purged);
+  }
+
+  @Test
+  void statisticsCountWithoutTheirSnapshotAndManifestsInTheMetadataAreTold() {
+    Table table = TestLake.createTable(catalog, "t", Map.of());
+    table.newAppend().appendFile(TestLake.write(table, 1)).commit();
+    TableMetadata metadata = metadata(table);
+    String current = metadata.metadataFileLocation();
+    String json = TableMetadataParser.toJson(metadata);
+    String statistics =
+        "{'snapshot-id': 7, 'statistics-path': 's3://b/x.stats', 'file-size-in-bytes': 9,"
+            + " 'file-footer-size-in-bytes': 4, 'blob-metadata': []}";
+    String[] parts = {"\"statistics\":[", "\"snapshots\":["};
+    TableMetadata with =
+        TableMetadataParser.fromJson(
+            current, json.replace(parts[0], parts[0] + statistics.replace('\'', '"')));
+
+    assertThat(MetadataFiles.ofSnapshots(with).named())
+        .extracting(ReachableFile::path)
+        .contains("s3://b/x.stats");
+    assertThat(MetadataFiles.ofSnapshots(with).versions()).isEmpty();
+    assertThat(MetadataFiles.ofRefs(with).named())
+        .containsExactlyElementsOf(MetadataFiles.ofRefs(metadata).named());
+
+    String snapshot = "{'snapshot-id': 7, 'timestamp-ms': 1, 'manifests': ['s3://b/m.avro']},";
+    String old = json.replace(parts[1], parts[1] + snapshot.replace('\'', '"'));
+    TableMetadata embedded = TableMetadataParser.fromJson(current, old);
+    assertThat(MetadataFiles.ofRefs(embedded).versions()).isEmpty();
+    for (MetadataFiles files :
+        List.of(MetadataFiles.ofSnapshots(embedded), MetadataFiles.ofLog(table.io(), embedded))) {
+      assertThat(files.versions())
+          .filteredOn(version -> version.problem() != null)
+          .singleElement()
+          .satisfies(
+              version -> {
+                assertThat(version.path()).isEqualTo(current);
+                assertThat(version.problem().code()).isEqualTo(ProblemCode.UNREADABLE);
+              });
+    }
   }
 
   private static TableMetadata metadata(Table table) {

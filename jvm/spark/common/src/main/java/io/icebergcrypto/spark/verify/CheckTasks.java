@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify;
 
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.spark.table.Progress;
 import io.icebergcrypto.spark.verify.scan.GroupIterator;
@@ -11,9 +12,11 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.io.CloseableIterable;
@@ -55,8 +58,8 @@ record CheckTasks(
               () -> tree.keyMetadata(FileRow.path(file), FileRow.keyId(file));
           FileResult found = checked(check, file, key);
           return FileRow.kind(file) == FileKind.MANIFEST_LIST
-              ? new ListingRows(file, found, () -> manifests(file))
-              : one(FileRow.checked(file, found));
+              ? new ListingRows(found, () -> manifests(file), outcome -> row(file, outcome))
+              : rows(file, found);
         });
   }
 
@@ -97,7 +100,8 @@ record CheckTasks(
 
                 ManifestFile manifest = listed.get(FileRow.path(row));
                 FileResult found = checked(check, row, manifest::keyMetadata);
-                return new ListingRows(row, found, () -> files(row, manifest));
+                return new ListingRows(
+                    found, () -> files(row, manifest), outcome -> row(row, outcome));
               });
         });
   }
@@ -147,18 +151,44 @@ record CheckTasks(
   }
 
   private Iterator<Row> found(FileCheck check, Row file, Supplier<ByteBuffer> key) {
-    return isGone(file)
-        ? Collections.emptyIterator()
-        : one(FileRow.checked(file, checked(check, file, key)));
+    return isGone(file) ? Collections.emptyIterator() : rows(file, checked(check, file, key));
   }
 
   /** Files that only expired snapshots reach are deleted sooner or later. */
   private boolean isGone(Row file) {
+    return FileRow.isOlder(file) && isGone(FileRow.path(file));
+  }
+
+  private boolean isGone(String path) {
     try {
-      return FileRow.isOlder(file) && !shared.value().stored(FileRow.path(file)).exists();
+      return !shared.value().stored(path).exists();
     } catch (RuntimeException e) {
       return false; // the check says why
     }
+  }
+
+  private Iterator<Row> rows(Row file, FileResult found) {
+    return row(file, found).stream().iterator();
+  }
+
+  /**
+   * What was found, unless it is that a file could not be read that only expired snapshots reach,
+   * and it or what leads to it was deleted since it was there.
+   */
+  private Optional<Row> row(Row file, FileResult found) {
+    boolean unread = found.code() == ProblemCode.MISSING || found.unchecked();
+    boolean dropped = unread && FileRow.isOlder(file) && pathTo(file).anyMatch(this::isGone);
+    return dropped ? Optional.empty() : Optional.of(FileRow.checked(file, found));
+  }
+
+  private Stream<String> pathTo(Row file) {
+    int list = FileRow.list(file);
+    return Stream.of(
+            list < 0 ? null : shared.value().listPath(list),
+            FileRow.manifest(file),
+            FileRow.path(file))
+        .filter(Objects::nonNull)
+        .distinct();
   }
 
   private FileResult checked(FileCheck check, Row file, Supplier<ByteBuffer> key) {
@@ -183,7 +213,7 @@ record CheckTasks(
   /** All of them, when what has their keys cannot be read. */
   private Iterator<Row> failed(List<Row> group, RuntimeException e) {
     return group.stream()
-        .map(file -> FileRow.checked(file, FailedCheck.of(FileRow.length(file), e)))
+        .flatMap(file -> row(file, FailedCheck.of(FileRow.length(file), e)).stream())
         .iterator();
   }
 
@@ -195,9 +225,5 @@ record CheckTasks(
 
   private static Set<String> paths(List<Row> group) {
     return group.stream().map(FileRow::path).collect(Collectors.toUnmodifiableSet());
-  }
-
-  private static Iterator<Row> one(Row row) {
-    return List.of(row).iterator();
   }
 }

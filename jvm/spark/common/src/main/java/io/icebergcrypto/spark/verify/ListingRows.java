@@ -5,6 +5,8 @@ import java.io.IOException;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
+import java.util.Optional;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.spark.sql.Row;
@@ -14,21 +16,26 @@ import org.apache.spark.sql.Row;
  * found about itself. That it cannot be read to its end is a finding too.
  */
 final class ListingRows implements Iterator<Row>, Closeable {
-  private final Row file;
   private final FileResult found;
+  private final Function<FileResult, Optional<Row>> outcome;
   private final Iterator<Row> below;
   private final CloseableIterable<Row> opened;
   private Throwable failure;
+  private Row ahead;
   private boolean ended = false;
 
   /**
    * Opens it, unless it could not even be checked.
    *
    * @param below reads what it lists
+   * @param outcome the row at the end, if there is to be one
    */
-  ListingRows(Row file, FileResult found, Supplier<CloseableIterable<Row>> below) {
-    this.file = file;
+  ListingRows(
+      FileResult found,
+      Supplier<CloseableIterable<Row>> below,
+      Function<FileResult, Optional<Row>> outcome) {
     this.found = found;
+    this.outcome = outcome;
     CloseableIterable<Row> files = CloseableIterable.empty();
     Iterator<Row> rows = Collections.emptyIterator();
     try {
@@ -44,15 +51,14 @@ final class ListingRows implements Iterator<Row>, Closeable {
 
   @Override
   public boolean hasNext() {
-    return !ended;
-  }
-
-  @Override
-  public Row next() {
-    if (ended) {
-      throw new NoSuchElementException();
+    if (ahead == null && !ended) {
+      this.ahead = nextOrNull();
     }
 
+    return ahead != null;
+  }
+
+  private Row nextOrNull() {
     try {
       if (failure == null && below.hasNext()) {
         return below.next();
@@ -68,7 +74,19 @@ final class ListingRows implements Iterator<Row>, Closeable {
       this.failure = failure == null ? e : failure;
     }
 
-    return FileRow.checked(file, failure == null ? found : FailedCheck.below(found, failure));
+    FileResult last = failure == null ? found : FailedCheck.below(found, failure);
+    return outcome.apply(last).orElse(null);
+  }
+
+  @Override
+  public Row next() {
+    if (!hasNext()) {
+      throw new NoSuchElementException();
+    }
+
+    Row next = ahead;
+    this.ahead = null;
+    return next;
   }
 
   @Override

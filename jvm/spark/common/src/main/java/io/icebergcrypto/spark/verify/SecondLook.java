@@ -176,6 +176,10 @@ final class SecondLook {
                 inForce.named().stream().filter(file -> !file.older()).map(ReachableFile::path),
                 inForce.versions().stream().map(MetadataFiles.Version::path))
             .collect(Collectors.toSet());
+    if (!again.allSnapshots() && then.metadataFileLocation() != null) {
+      names.add(then.metadataFileLocation()); // found about what was loaded
+    }
+
     List<Integer> goneLists =
         IntStream.range(0, lists.size())
             .filter(list -> !names.contains(lists.get(list).path()))

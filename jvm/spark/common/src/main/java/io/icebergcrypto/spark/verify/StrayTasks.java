@@ -23,6 +23,7 @@ import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.InputFile;
@@ -113,9 +114,11 @@ public record StrayTasks(
     try {
       InputFile stored = shared.value().io().newInputFile(path, length);
       FileMagic start = length == 0 ? FileMagic.EMPTY : FileInspector.magic(stored);
-      FileMagic magic = start == FileMagic.OTHER && isMetadata(stored) ? FileMagic.JSON : start;
-      FileProtection columns = isStray() ? null : columns(magic, stored);
-      FileProblem problem = columns == null ? problem(magic, stored) : problem(columns);
+      FileProtection columns = isStray() ? null : columns(start, stored);
+      Content content = columns == null ? content(start, stored) : Content.OTHER;
+      FileMagic magic =
+          start == FileMagic.OTHER && content != Content.OTHER ? FileMagic.JSON : start;
+      FileProblem problem = columns == null ? problem(magic, content, path) : problem(columns);
       if (depth != Depth.DEEP || magic == FileMagic.EMPTY) {
         return new FileResult(magic, length, FileMagic.HEAD_LENGTH, problem);
       }
@@ -184,12 +187,27 @@ public record StrayTasks(
     return Protections.of(magic, file, shared.value().io(), hadoop());
   }
 
-  private FileProblem problem(FileMagic magic, InputFile file) {
-    if (magic.encrypted() || magic == FileMagic.EMPTY || isMetadata(file)) {
+  /** What a file is that does not start as an encrypted one. */
+  private enum Content {
+    /** Metadata of a table or a view, which Iceberg leaves in plaintext. */
+    METADATA,
+    /** Of a format that this version does not know. */
+    LATER,
+    OTHER
+  }
+
+  private FileProblem problem(FileMagic magic, Content content, String path) {
+    if (magic.encrypted() || magic == FileMagic.EMPTY || content == Content.METADATA) {
       return null;
+    } else if (content == Content.LATER) {
+      return new FileProblem(
+          ProblemCode.UNREADABLE,
+          magic == FileMagic.LATER
+              ? "it starts like a later version of encrypted files"
+              : "it is metadata of a format version that this version does not know");
     }
 
-    String word = word(kind(file.location()), magic);
+    String word = word(kind(path), magic);
     return new FileProblem(
         ProblemCode.PLAINTEXT, "it is not encrypted: it is " + word + (isStray() ? UNREACHED : ""));
   }
@@ -249,14 +267,27 @@ public record StrayTasks(
     }
   }
 
-  /** Whether it is table metadata, which Iceberg leaves in plaintext, and not only named so. */
-  private boolean isMetadata(InputFile file) {
+  /** Metadata is what parses, and not what is only named so. */
+  private Content content(FileMagic start, InputFile file) {
+    if (start == FileMagic.LATER) {
+      return Content.LATER;
+    }
+
+    boolean isNamedSo = METADATA.matcher(name(file.location())).find();
+    if (start.encrypted() || !isNamedSo || file.getLength() >= LONGEST_METADATA) {
+      return Content.OTHER;
+    }
+
+    MetadataFile read = MetadataFile.read(shared.value().io(), file.location());
+    Content asTable = content(read::metadata);
+    return asTable == Content.OTHER ? content(read::viewMetadata) : asTable;
+  }
+
+  private static Content content(Supplier<?> parsed) {
     try {
-      return METADATA.matcher(name(file.location())).find()
-          && file.getLength() < LONGEST_METADATA
-          && MetadataFile.read(shared.value().io(), file.location()).metadata() != null;
+      return parsed.get() != null ? Content.METADATA : Content.OTHER;
     } catch (IllegalArgumentException | IllegalStateException | NullPointerException e) {
-      return false;
+      return MetadataFile.isOfNewerFormat(e) ? Content.LATER : Content.OTHER;
     }
   }
 

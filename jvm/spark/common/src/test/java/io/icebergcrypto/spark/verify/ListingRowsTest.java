@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.apache.iceberg.exceptions.NotFoundException;
@@ -76,7 +77,8 @@ class ListingRowsTest {
 
   private static List<Row> rows(FileResult found, Supplier<CloseableIterable<Row>> below) {
     List<Row> rows = new ArrayList<>();
-    new ListingRows(LIST, found, below).forEachRemaining(rows::add);
+    new ListingRows(found, below, outcome -> Optional.of(FileRow.checked(LIST, outcome)))
+        .forEachRemaining(rows::add);
     return rows;
   }
 

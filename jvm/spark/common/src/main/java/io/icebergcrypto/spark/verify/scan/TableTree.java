@@ -83,15 +83,30 @@ public final class TableTree implements Serializable {
   }
 
   /**
+   * Where a manifest list is.
+   *
+   * @param list its place among the lists
+   */
+  public String listPath(int list) {
+    return lists.get(list).location();
+  }
+
+  /**
    * The plaintext key metadata of a manifest list or a statistics file. It is a secret.
    *
    * @param keyId the id of its entry in the table's metadata; null when it has none
    * @return null when it has none
+   * @throws RuntimeException when the metadata has no such key; a stock catalog's is Iceberg's own
    */
   public ByteBuffer keyMetadata(String path, String keyId) {
-    return keyId == null || !(table.io() instanceof TableFileIO io)
-        ? null
-        : io.keyMetadata(new KeyedFile(path, keyId));
+    if (keyId == null) {
+      return null;
+    }
+
+    KeyedFile file = new KeyedFile(path, keyId);
+    return table.io() instanceof TableFileIO io
+        ? io.keyMetadata(file)
+        : file.decryptKeyMetadata(table.encryption());
   }
 
   /**
