@@ -285,20 +285,20 @@ def _forget_catalogs() -> None:
     runs = active is not None and active.sparkContext._jsc is not None
     if runs or not _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
-    launched = _jvm.all_launched()
+    launched, paths = _jvm.all_launched(), f"spark.sql.catalog.{PATH_CATALOG}"
     ours = [
         key
         for key, value in launched.items()
         if value in (CATALOG_CLASS, SESSION_CATALOG_CLASS)
-        and _launch.session_setting({}, key) is None
+        and (key == paths or _launch.session_setting({}, key) is None)
     ]
     stale = [
         key
         for key in launched
-        if any(key == name or key.startswith(f"{name}.") for name in ours)
+        if any(key == name or key.startswith(f"{name}.") for name in (*ours, PATHS_LIKE))
         and _launch.session_setting({}, key) is None
     ]
-    _jvm.forget_launched([*stale, PATHS_LIKE])
+    _jvm.forget_launched(stale)
 
 
 def _check_running(

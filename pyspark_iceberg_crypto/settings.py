@@ -22,13 +22,11 @@ SESSION_CATALOG_CLASS = "io.icebergcrypto.spark.EncryptedSessionCatalog"
 PATH_CATALOG_OPTIONS = {"type": "hive", "default-namespace": "default", "cache-enabled": "false"}
 # Names the catalog whose KMS and rules are those of paths; no other changes them.
 PATHS_LIKE = "spark.iceberg-crypto.paths-like"
-OF_NEW_TABLES = ("table-default.", "table-override.")
-# What the catalog of paths, of Hive's kind, refuses or has no use for.
-OF_KIND = (
-    "encryption.metadata-authentication",
-    "encryption.catalog-type",
-    "encryption.catalog-impl",
-)
+# What a path needs of a catalog beside its KMS: rules for tables, and Hadoop's settings for the storage and its locks.
+OF_PATHS = ("encryption.", "table-default.", "table-override.", "hadoop.")
+# What the catalog of paths, of Hive's kind, has no use for, or refuses.
+OF_KIND = {"encryption.catalog-type", "encryption.catalog-impl"}
+OF_KIND_VALUES = {("encryption.metadata-authentication", "require")}  # a path's default
 CATALOG_TYPES = ("hive", "rest", "jdbc", "hadoop", "glue", "nessie")
 # The properties without which Iceberg's catalog of a type does not start.
 LOCATIONS = {
@@ -363,12 +361,12 @@ def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
 
 
 def _path_properties(properties: dict[str, str]) -> dict[str, str]:
-    """Return a catalog's KMS and rules for tables, without what is of its own kind, place or login."""
+    """Return a catalog's KMS, rules for tables and storage, without what is of its own kind, place or login."""
     kept = {
         key: value
         for key, value in properties.items()
-        if _is_of_kms(key) or key.startswith(("encryption.", *OF_NEW_TABLES))
+        if (_is_of_kms(key) or key.startswith(OF_PATHS))
+        and key not in OF_KIND
+        and (key, value.strip().lower()) not in OF_KIND_VALUES
     }
-    for own in OF_KIND:
-        kept.pop(own, None)
     return {**kept, **PATH_CATALOG_OPTIONS}

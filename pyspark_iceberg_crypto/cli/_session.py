@@ -268,7 +268,7 @@ def taken_secrets(options: dict[str, Any]) -> dict[str, str]:
 
     secrets = {key: str(options.pop(key)) for key in list(options) if settings.is_secret(key)}
     has = _launch.session_setting(options, settings.REDACTION)
-    options |= settings.redaction(secrets, has)
+    options |= settings.redaction({**options, **secrets}, has)  # an address may have a password
     return secrets
 
 

@@ -243,15 +243,22 @@ def test_a_second_session_has_nothing_of_the_first_ones_catalogs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """PySpark's JVM keeps the settings that it was started with; examples' README is followed twice for real."""
-    defaults("spark.sql.catalog.site io.icebergcrypto.spark.EncryptedSparkCatalog\n")
+    paths = "spark.sql.catalog.default_iceberg"
+    outside = {
+        "spark.sql.catalog.site": settings.CATALOG_CLASS,
+        paths: settings.CATALOG_CLASS,
+        settings.PATHS_LIKE: "lake",
+    }
+    defaults("".join(f"{key} {value}\n" for key, value in outside.items()))
     launched = {
+        **outside,
+        f"{paths}.encryption.required": "true",  # of the first session
         "spark.sql.catalog.lake": settings.CATALOG_CLASS,
         "spark.sql.catalog.lake.encryption.allowed-key-ids": "hr",
         "spark.sql.catalog.spark_catalog": settings.SESSION_CATALOG_CLASS,
         "spark.sql.catalog.spark_catalog.type": "hive",
         "spark.sql.catalog.lakes": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lakes.type": "rest",
-        "spark.sql.catalog.site": settings.CATALOG_CLASS,
         "spark.sql.catalog.site.type": "rest",
         "spark.driver.memory": "1g",
     }
@@ -262,11 +269,11 @@ def test_a_second_session_has_nothing_of_the_first_ones_catalogs(
     monkeypatch.setattr(_jvm, "all_launched", lambda: launched)
     monkeypatch.setattr(_jvm, "forget_launched", forgotten.extend)
     configured()
-    assert set(forgotten) == {settings.PATHS_LIKE} | {
-        name
-        for name in launched
-        if name.startswith(("spark.sql.catalog.lake", "spark.sql.catalog.spark_"))
-    } - {"spark.sql.catalog.lakes", "spark.sql.catalog.lakes.type"}
+    of_first = ("spark.sql.catalog.lake", "spark.sql.catalog.spark_", f"{paths}.")
+    assert set(forgotten) == {name for name in launched if name.startswith(of_first)} - {
+        "spark.sql.catalog.lakes",
+        "spark.sql.catalog.lakes.type",
+    }
 
     # spark-submit's settings are not of a session.
     forgotten.clear()

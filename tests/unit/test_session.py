@@ -67,8 +67,10 @@ def test_paths_have_the_kms_of_the_first_catalog() -> None:
         "warehouse": "w",
         "require_encryption": True,
     }
-    own = {"header.Authorization": "s", "encryption.metadata-authentication": "require"}
-    options = {"io-impl": "com.IO", "table-default.encryption.key-id": "k1", **own}
+    authentication = "encryption.metadata-authentication"
+    own = {"header.Authorization": "s", "token": "s", authentication: "require"}
+    lock = "hadoop.iceberg.tables.hadoop.lock-impl"
+    options = {"io-impl": "com.IO", "table-default.encryption.key-id": "k1", lock: "com.L", **own}
     found = catalog_conf("lake", kms=kms, options=options, **rest)
     assert own.items() <= {k.removeprefix("lake."): v for k, v in found.items()}.items()
     assert {k: v for k, v in found.items() if k.startswith("default_iceberg")} == {
@@ -81,7 +83,10 @@ def test_paths_have_the_kms_of_the_first_catalog() -> None:
         "default_iceberg.encryption.kms.keystore.password-env": "P",
         "default_iceberg.encryption.required": "true",
         "default_iceberg.table-default.encryption.key-id": "k1",
+        f"default_iceberg.{lock}": "com.L",
     }
+    found = catalog_conf("lake", kms=kms, options={authentication: "off"}, **rest)
+    assert found[f"default_iceberg.{authentication}"] == "off"
 
 
 def test_a_path_catalog_that_is_set_stays() -> None:

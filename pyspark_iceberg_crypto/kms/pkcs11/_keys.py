@@ -271,7 +271,8 @@ class _Session:
             raise ConfigurationError(
                 f"Key '{label}' of {self.place} can be read out of the token: it is extractable and not sensitive",
                 "make a key that stays in the token (pkcs11-tool --keygen --key-type AES:32 --sensitive --private "
-                "--label NAME), and give it to the tables of this one with rotate_master_key: they can still be read",
+                "--label NAME), and give it to the tables of this one with rotate_master_key: they can still be read. "
+                "If anyone may have read the key out of the token, it has leaked: see docs/compromise.md",
             )
 
 

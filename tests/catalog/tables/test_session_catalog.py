@@ -265,6 +265,8 @@ FORGOTTEN: tuple[Callable[[SparkSession], Any], ...] = (
     lambda s: s.sql(f"CREATE TABLE orders (note STRING) {KEYED}"),
     lambda s: s.sql(f"CREATE TABLE orders {KEYED} AS {SELECT}"),
     lambda s: s.sql(f"CREATE TABLE orders LIKE plain {KEYED}"),
+    lambda s: s.sql(f"CREATE TABLE orders LIKE v {KEYED}"),
+    lambda s: s.sql(f"CREATE TABLE orders LIKE plain STORED AS ORC {KEYED}"),
     lambda s: s.sql(SELECT).writeTo("orders").tableProperty(KEY, "k1").create(),
     lambda s: s.sql(SELECT).write.option(KEY, "k1").saveAsTable("orders"),
     lambda s: s.sql(SELECT).write.option(KEY, "k1").mode("append").saveAsTable("plain"),
@@ -279,6 +281,7 @@ def test_a_forgotten_name_of_the_catalog(both: Lake) -> None:
     """Spark's own catalog would keep the property, and write plaintext. Where no catalog of ours is, that is its."""
     both.sql(f"CREATE TABLE spark_catalog.{both.namespace}.plain USING parquet AS {SELECT}")
     session = without(both, "spark_catalog")
+    session.sql(f"CREATE TEMPORARY VIEW v AS {SELECT}")
     # Spark 3.5 and 4.0 have dropped the table before anybody else sees this statement
     seen = (*FORGOTTEN, OVERWRITES) if BUILT.spark == "4.1" else FORGOTTEN
     for run in seen:
@@ -286,6 +289,7 @@ def test_a_forgotten_name_of_the_catalog(both: Lake) -> None:
         refused(both, lambda run=run: run(session), says)
     with pytest.raises(Exception, match=rf"hint: .*enc_hive\.{both.namespace}\.orders"):
         FORGOTTEN[0](session)
+    session.sql("DROP VIEW v")
     assert [row.tableName for row in session.sql("SHOW TABLES").collect()] == ["plain"]
     assert session.table("plain").count() == 1
     session.sql("CREATE TABLE other (note STRING) TBLPROPERTIES ('a'='b')")

@@ -163,7 +163,7 @@ public record Purge(
       FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
       return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
     } catch (IcebergCryptoException e) {
-      throw leavesFiles()
+      throw leavesFiles() || !e.hint().contains("DROP TABLE")
           ? e
           : e.withHint(
               String.format(

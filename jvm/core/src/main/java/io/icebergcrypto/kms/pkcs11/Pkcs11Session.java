@@ -119,7 +119,8 @@ final class Pkcs11Session {
               label, provider.getInfo()),
           "Make a key that stays in the token (pkcs11-tool --keygen --key-type AES:32 --sensitive"
               + " --private --label NAME), and give it to the tables of this one with"
-              + " rotate_master_key: they can still be read.");
+              + " rotate_master_key: they can still be read. If anyone may have read the key out of"
+              + " the token, it has leaked: see docs/compromise.md.");
     }
   }
 

@@ -11,6 +11,7 @@ import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
 import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import scala.Option;
 
@@ -42,11 +43,24 @@ record ForgottenCatalog(SparkSession spark) {
   }
 
   void checkLike(CreateTableLikeCommand create, Set<String> properties) {
-    Option<String> format =
-        create.provider().isEmpty()
-            ? existing(create.sourceTable()).map(CatalogTable::provider).orElse(Option.empty())
-            : create.provider();
-    check(create.targetTable(), format, properties);
+    check(create.targetTable(), formatOf(create), properties);
+  }
+
+  /** As Spark's command chooses it. */
+  private Option<String> formatOf(CreateTableLikeCommand create) {
+    if (create.provider().isDefined()) {
+      return create.provider();
+    }
+
+    if (create.fileFormat().inputFormat().isDefined()) { // STORED AS
+      return Option.apply("hive");
+    }
+
+    CatalogTable source = // Spark's command, too, fails without one
+        spark.sessionState().catalog().getTempViewOrPermanentTableMetadata(create.sourceTable());
+    return source.tableType().equals(CatalogTableType.VIEW())
+        ? Option.apply(spark.sessionState().conf().defaultDataSourceName())
+        : source.provider();
   }
 
   private Optional<CatalogTable> existing(TableIdentifier table) {
