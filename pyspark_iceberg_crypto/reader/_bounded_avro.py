@@ -11,6 +11,7 @@ from pyiceberg.avro.decoder import BinaryDecoder
 from pyiceberg.avro.file import AvroFile, Block
 from pyiceberg.avro.resolver import resolve_reader
 from pyiceberg.typedef import StructProtocol
+from pyiceberg.types import FixedType, IcebergType, ListType, MapType, StructType, UnknownType
 
 _SYNC = 16
 _Record = TypeVar("_Record", bound=StructProtocol)
@@ -29,6 +30,7 @@ class BoundedAvroFile(AvroFile[_Record]):
             self.decoder: Any = _Decoder(bytes(file.read()))
         self.header = self._read_header()
         self.schema = self.header.get_schema()
+        _has_bytes(self.schema.as_struct())
         self.read_schema = self.read_schema or self.schema
         self.reader = resolve_reader(
             self.schema, self.read_schema, self.read_types, self.read_enums
@@ -61,6 +63,29 @@ class BoundedAvroFile(AvroFile[_Record]):
         self._records = _Decoder(data)
         self.block = Block(self.reader, count, self._records)
         return count
+
+
+def _has_bytes(kind: IcebergType) -> bool:
+    """Whether each value of a type has a byte at least.
+
+    Raises:
+        ValueError: there is an array or a map of it whose elements have none: its count could be any.
+    """
+    if isinstance(kind, StructType):
+        fields = [_has_bytes(one.field_type) or not one.required for one in kind.fields]
+        return any(fields)
+    if isinstance(kind, ListType):
+        bounded = _has_bytes(kind.element_type) or not kind.element_required
+    elif isinstance(kind, MapType):
+        parts = [_has_bytes(kind.key_type), _has_bytes(kind.value_type) or not kind.value_required]
+        bounded = any(parts)
+    else:
+        return not isinstance(kind, UnknownType) and not (
+            isinstance(kind, FixedType) and len(kind) == 0
+        )
+    if not bounded:
+        raise ValueError("an array of nothing")
+    return True
 
 
 class _Decoder(BinaryDecoder):

@@ -98,11 +98,6 @@ class EncryptedFileIO(FileIO):
             )
         return self._keys
 
-    @property
-    def is_authentic(self) -> bool:
-        """Whether manifest lists and manifests are authenticated: not below one that may be plaintext."""
-        return not self.settings.plaintext_files
-
     def new_input(self, location: str) -> InputFile:
         """Open a data or delete file of a planned task.
 

@@ -139,10 +139,12 @@ def folder(document: Mapping[str, Any]) -> str:
     return f"{root}/authenticated-{document['table-uuid']}"
 
 
-def folder_of_manifests(path: str) -> str:
-    """Return where manifests are, for a value of `write.metadata.path`."""
+def folder_of_manifests(path: str, table_uuid: str, location: str) -> str:
+    """Return where a table's manifests are, for a value of `write.metadata.path`, but no other table's folder."""
     marked = _MARKED.fullmatch(path)
-    return marked[1] if marked else path
+    if marked is None:
+        return path
+    return marked[1] if marked[2] == table_uuid else f"{location}/metadata"
 
 
 def without_anothers(properties: Mapping[str, str]) -> dict[str, str]:

@@ -55,22 +55,29 @@ class EncryptedSnapshot(Snapshot):
         def manifests() -> list[ManifestFile]:
             file = files.manifest_list(self.manifest_list, self.key_id)
             with reading(ExpectedFile(files.table, self.manifest_list)):
-                read = _pyiceberg.read_manifest_list(file, files.is_authentic)
-                return [EncryptedManifest.of(one) for one in read]
+                authentic = self.key_id is not None
+                read = _pyiceberg.read_manifest_list(file, authentic)
+                return [EncryptedManifest.of(one, authentic) for one in read]
 
         return files.listed_once(self.manifest_list, manifests)
 
 
 class EncryptedManifest(ManifestFile):
-    """A manifest, with its key beside its record."""
+    """A manifest, with its key beside its record.
+
+    Attributes:
+        authentic: whether it has a key, and the list that it is of, too.
+    """
 
     listed: Listed
+    authentic: bool
 
     @classmethod
-    def of(cls, manifest: ManifestFile) -> EncryptedManifest:
-        """Take the key out of a record."""
+    def of(cls, manifest: ManifestFile, of_authentic: bool) -> EncryptedManifest:
+        """Take the key out of a record; `of_authentic`: whether its list has a key."""
         made = cls(*(manifest[i] for i in range(len(manifest))))
         made.listed = Listed(manifest.key_metadata, manifest.manifest_length)
+        made.authentic = of_authentic and bool(manifest.key_metadata)
         made[KEY_OF_MANIFEST] = None
         return made
 
@@ -85,7 +92,7 @@ class EncryptedManifest(ManifestFile):
         files = _encrypted(io)
         file = files.open(self.manifest_path, self.listed)
         with reading(ExpectedFile(files.table, self.manifest_path)):
-            entries = _pyiceberg.entries(self, file, discard_deleted, files.is_authentic)
+            entries = _pyiceberg.entries(self, file, discard_deleted, self.authentic)
         for entry in entries:
             file_of_entry = EncryptedDataFile.of(entry.data_file, files.pickle_file_keys)
             file_of_entry.sequence_number = entry.sequence_number
@@ -195,7 +202,7 @@ class EncryptedManifestWriter(ManifestWriterV2):
         made = super().to_manifest_file()
         made[KEY_OF_MANIFEST] = self._output.written_with().encode()
         return EncryptedManifest.of(
-            ManifestFile(*(made[i] for i in range(ROW_ID_OF_MANIFEST)), None)
+            ManifestFile(*(made[i] for i in range(ROW_ID_OF_MANIFEST)), None), True
         )
 
 

@@ -158,7 +158,9 @@ class EncryptedTable(OpenedTable):
         """Say where files are written: manifests are not in the folder of authenticated metadata."""
         properties = dict(self.metadata.properties)
         if path := properties.get(_mac.METADATA_PATH):
-            properties[_mac.METADATA_PATH] = _mac.folder_of_manifests(path)
+            properties[_mac.METADATA_PATH] = _mac.folder_of_manifests(
+                path, str(self.metadata.table_uuid), self.metadata.location
+            )
         return load_location_provider(self.metadata.location, properties)
 
     def refuse_others(self, updates: tuple[TableUpdate, ...]) -> None:

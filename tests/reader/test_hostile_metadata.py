@@ -1,6 +1,7 @@
 """Metadata that someone made to do harm: it is refused by an error that names the table, and costs little."""
 
 import copy
+import dataclasses
 import gzip
 import io
 import json
@@ -19,9 +20,17 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from pyspark_iceberg_crypto import errors
-from pyspark_iceberg_crypto.reader import _ags1, _avro_end, _document, open_table, verify_table
+from pyspark_iceberg_crypto.reader import (
+    _ags1,
+    _avro_end,
+    _document,
+    _pyiceberg,
+    open_table,
+    verify_table,
+)
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import _number
+from pyspark_iceberg_crypto.reader.proof import _tree
 from pyspark_iceberg_crypto.reader.proof._named import Named
 from pyspark_iceberg_crypto.reader.proof._tree import Tree
 
@@ -73,20 +82,24 @@ def test_an_avro_header_of_huge_counts_and_lengths(number: bytes) -> None:
 
 def avro(value: bytes, length: int) -> bytes:
     """A manifest list of one manifest, whose path says that it is so long."""
-
-    def part(content: bytes, said: int | None = None) -> bytes:
-        return _number(len(content) if said is None else said) + content
-
     fields = [("manifest_length", 501, "long"), ("manifest_path", 500, "string")]
+    return _avro_of(fields, b"\x0a" + _number(length) + value)
+
+
+def _avro_of(fields: list[tuple[str, int, Any]], record: bytes) -> bytes:
+    """A file of one record, not compressed."""
+
+    def part(content: bytes) -> bytes:
+        return _number(len(content)) + content
+
     schema = {
         "type": "record",
         "name": "manifest_file",
         "fields": [{"name": name, "field-id": id_, "type": kind} for name, id_, kind in fields],
     }
-    block = part(b"\x0a" + part(value, length))
     head = part(b"avro.schema") + part(json.dumps(schema).encode())
     head += part(b"avro.codec") + part(b"null")
-    return b"Obj\x01\x04" + head + b"\0" + bytes(16) + b"\x02" + block + bytes(16)
+    return b"Obj\x01\x04" + head + b"\0" + bytes(16) + b"\x02" + part(record) + bytes(16)
 
 
 @pytest.mark.parametrize("over", [1, 100, 70_000, 1 << 30, 1 << 62])
@@ -109,6 +122,23 @@ def test_a_plaintext_manifest_list_whose_lengths_lead_beyond_it(victim: Writer, 
     with pytest.raises(ValueError, match=r"it says that \d+ bytes follow"):
         tree.manifests(told)
 
+    keys = open_table(victim.metadata, kms=victim.kms).io.keys
+    keyed = Tree("t", PyArrowFileIO(), keys)
+    allowed = {"encryption.plaintext-files": "allow"}
+    with pytest.MonkeyPatch.context() as patch:  # below what is authenticated it would only be slow
+        for module in (_tree, _pyiceberg):
+            patch.setattr(module, "BoundedAvroFile", None)
+        key_id = victim.document["snapshots"][-1]["key-id"]
+        told = Named("manifest list", victim.list.as_uri(), "avro", -1, key_id, False)
+        (manifest,) = keyed.manifests(told)
+        (file,) = keyed.files(manifest)
+        table = open_table(victim.metadata, kms=victim.kms, properties=allowed)
+        assert len(table.scan().to_arrow()) == 1
+        of_plaintext = dataclasses.replace(manifest, authentic=False)
+        with pytest.raises(TypeError, match="NoneType"):
+            keyed.files(of_plaintext)
+    assert keyed.files(of_plaintext) == [file]
+
     document = json.loads(old.read_text())
     forged = {"snapshot-id": 7, "timestamp-ms": 1, "manifest-list": evil.as_uri()}
     old.write_text(json.dumps({**document, "snapshots": [forged], "refs": {}}))
@@ -122,13 +152,31 @@ def test_a_plaintext_manifest_list_whose_lengths_lead_beyond_it(victim: Writer, 
     del listed["key-id"]
     listed["manifest-list"] = evil.as_uri()
     victim.write()
-    allowed = {"encryption.plaintext-files": "allow"}
     table = open_table(victim.location, kms=victim.kms, properties=allowed)
     refused(
         errors.IcebergCryptoError,
         lambda: table.scan().to_arrow(),
         f"Table {victim.location}: {evil.as_uri()} could not be read: it says that 16 bytes follow where it has 15",
     )
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        {"type": "fixed", "name": "f", "size": 0},
+        {"type": "record", "name": "r", "fields": []},
+        {"type": "record", "name": "r", "fields": [{"name": "x", "field-id": 3, "type": "null"}]},
+    ],
+)
+def test_an_array_of_elements_without_bytes(items: Any, tmp_path: Path) -> None:
+    """Its count would be believed, and fill the memory."""
+    path = tmp_path / "evil.avro"
+    array = {"type": "array", "element-id": 2, "items": items}
+    path.write_bytes(_avro_of([("path", 500, array)], _number(1 << 20) + _number(0)))
+    tree = Tree("t", PyArrowFileIO(), None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="an array of nothing"):
+        tree.manifests(Named("manifest list", path.as_uri(), "avro", -1, None, True))
 
 
 @pytest.mark.parametrize("length", ["1e999", "[" * 100_000 + "]" * 100_000])

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
@@ -335,6 +336,20 @@ def test_metadata_is_compressed_and_named_as_the_table_has_it(place: Place) -> N
     with pytest.raises(TableAlreadyExistsError):  # though its first version is gone
         place.create()
     assert ids(place.open()) == [0, 1, 2, 3]
+
+
+def test_manifests_stay_out_of_another_tables_folder_that_the_metadata_names(
+    tmp_path: Path,
+) -> None:
+    """As stock clients copy all properties."""
+    writer = Writer(tmp_path / "t", SCHEMA, hadoop=True)
+    other = f"{(tmp_path / 'u').as_uri()}/metadata/authenticated-{uuid.uuid4()}"
+    writer.document["properties"]["write.metadata.path"] = other
+    writer.append([{"id": 1, "note": "n"}])
+    off = {"encryption.metadata-authentication": "off"}
+    table = open_table(tmp_path / "t", kms=writer.kms, properties=off)
+    place = table.location_provider().new_metadata_location("m.avro")
+    assert place == f"{table.location()}/metadata/m.avro"
 
 
 def test_copied_properties_lead_into_no_other_tables_folder(one: Place) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyiceberg.avro.file import AvroFile
 from pyiceberg.types import StructType
 
 from pyspark_iceberg_crypto.errors import TamperedError
@@ -42,6 +43,7 @@ class Listed:
         format: its format, as what lists it says.
         length: its length in bytes, as what lists it says.
         key: its key metadata, a secret; None: it has none.
+        authentic: whether it is a manifest that has a key, of a list that one of the table's KEKs authenticates.
     """
 
     kind: str
@@ -49,6 +51,7 @@ class Listed:
     format: str
     length: int
     key: bytes | None = field(repr=False)
+    authentic: bool = False
 
 
 class Tree:
@@ -87,11 +90,14 @@ class Tree:
 
     def manifests(self, file: Named) -> list[Listed]:
         """Return the manifests of a manifest list."""
-        rows, schema = self._rows(file.path, file.length, self.key_of(file))
+        own = self.key_of(file)
+        authentic = own is not None
+        rows, schema = self._rows(file.path, file.length, own, authentic)
         found = []
         for path, length, key in (_picked(row, schema, _LIST) for row in rows):
             form = "parquet" if path.endswith(".parquet") else "avro"
-            found.append(Listed(_problems.MANIFEST, path, form, length, key))
+            is_authentic = authentic and bool(key)
+            found.append(Listed(_problems.MANIFEST, path, form, length, key, is_authentic))
         return found
 
     def files(self, manifest: Listed) -> list[Listed]:
@@ -99,7 +105,7 @@ class Tree:
         key = manifest.key and KeyMetadata.decode(
             bytes(manifest.key), ExpectedFile(self._table, manifest.path)
         )
-        rows, schema = self._rows(manifest.path, manifest.length, key or None)
+        rows, schema = self._rows(manifest.path, manifest.length, key or None, manifest.authentic)
         of_file: Any = schema.field(_DATA_FILE)
         found = []
         for status, file in (_picked(row, schema, (_STATUS, _DATA_FILE)) for row in rows):
@@ -110,15 +116,16 @@ class Tree:
         return found
 
     def _rows(
-        self, path: str, listed: int, key: KeyMetadata | None
+        self, path: str, listed: int, key: KeyMetadata | None, authentic: bool
     ) -> tuple[list[Any], StructType]:
-        """Read an Avro file, which may be plaintext or named by plaintext, with all that its writer wrote."""
+        """Read an Avro file with all that its writer wrote; not authentic, it is plaintext or named by plaintext."""
 
         def opened() -> Any:
             stored = self.stored(path)
             return stored.open() if key is None else self._decrypted(stored, listed, key)
 
-        with BoundedAvroFile(_Opened(opened)) as file:  # type: ignore[arg-type, var-annotated]
+        kind: type[AvroFile[Any]] = AvroFile if authentic else BoundedAvroFile
+        with kind(_Opened(opened)) as file:  # type: ignore[arg-type]
             return list(file), file.schema.as_struct()
 
     def _decrypted(

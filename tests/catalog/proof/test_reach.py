@@ -419,6 +419,20 @@ def test_files_that_an_earlier_expiry_is_still_deleting(lake: Lake, opened_first
     assert report.ok and report.exit_code == 0, report
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.nightly
+def test_one_of_two_expired_lists_goes_and_their_manifest_stays(lake: Lake, lost: int) -> None:
+    table = lake.insert(lake.insert(lake.create(), [1]), [2])
+    lake.run(f"INSERT OVERWRITE {table} VALUES (3, 'x', 'p')")
+    manifests = sorted((lake.folder / "t" / "metadata").glob("*-m*.avro"), key=modified)
+    expire(lake, [])
+    lake.sql(f"REFRESH TABLE {table}")
+    verify = lambda: verify_table(lake.spark, table, all_snapshots=True, structure=True)  # noqa: E731
+    with beside(lake, verify, manifests[-1], lists(lake)[lost].unlink) as report:
+        checked = {Path(row.path).name for row in report.files.collect()}
+    assert manifests[0].name in checked or not report.ok, report
+
+
 @pytest.mark.nightly
 def test_the_snapshot_that_is_verified_expires(lake: Lake) -> None:
     """Nothing is left of what it began with: it begins again, and checks what the table has now."""

@@ -44,6 +44,8 @@ def test_each_stray_is_told_and_a_plaintext_one_is_a_problem(lake: Lake) -> None
     (folder / "v100.metadata.json").write_text(json.dumps({**metadata, "format-version": 9}))
     (folder / "later-view.metadata.json").write_text(json.dumps({**VIEW, "format-version": 9}))
     (folder / "later.avro").write_bytes(b"AGS2" + bytes(9))
+    (folder / "empty.metadata.json").write_bytes(b"")
+    (folder / "csv.metadata.json").write_text("1,x")
     with verify_table(lake.spark, table, strays=True) as report:
         strays = {Path(row.path).name: row for row in report.files.collect() if row.kind == "stray"}
     assert not report.ok
@@ -52,6 +54,7 @@ def test_each_stray_is_told_and_a_plaintext_one_is_a_problem(lake: Lake) -> None
         "rows.parquet": "plaintext",
         "rows.metadata.json": "plaintext",
         "rows.csv": "plaintext",
+        "csv.metadata.json": "plaintext",
         "v100.metadata.json": "unreadable",
         "later-view.metadata.json": "unreadable",
         "later.avro": "unreadable",
@@ -63,6 +66,7 @@ def test_each_stray_is_told_and_a_plaintext_one_is_a_problem(lake: Lake) -> None
     assert {name: row.magic for name, row in strays.items() if row.problem is None} == {
         "orphan.parquet": "PARE",
         "_SUCCESS": "EMPTY",
+        "empty.metadata.json": "EMPTY",
         "v99.metadata.json": "JSON",
         "view.metadata.json": "JSON",
     }

@@ -292,6 +292,25 @@ def test_the_copy_of_the_old_metadata_is_forged_or_damaged(lake: Lake) -> None:
         assert not kept.exists() and purge_ended(lake, table)
 
 
+@pytest.mark.catalogs("hadoop")
+@pytest.mark.nightly
+def test_old_metadata_that_lists_manifests_itself(lake: Lake) -> None:
+    """As clients of format version 1 could: what these list is not known. Nor is what a later version wrote."""
+    table, kept = old_table(lake)
+    document = json.loads(kept.read_bytes())
+    embedded = {"snapshot-id": 7, "timestamp-ms": 1, "manifests": [f"{lake.folder}/t/m.avro"]}
+    document["snapshots"].append(embedded)
+    later = lake.folder / "t" / "data" / "later.avro"
+    with changed({kept: json.dumps(document).encode()}):
+        refused_to_end(lake, table, f"{kept}: it lists manifests itself", "accept_missing => true")
+        later.write_bytes(b"AGS2" + bytes(9))
+        with pytest.raises(IcebergCryptoError, match=r"(?s)not be checked.*later\.avro.*look at"):
+            purge_plaintext(lake.spark, table, accept_missing=True)
+        later.unlink()
+        assert purge_plaintext(lake.spark, table, accept_missing=True).committed
+        assert purge_ended(lake, table)
+
+
 @pytest.mark.catalogs("rest")
 @pytest.mark.nightly
 def test_former_folders_and_files_of_others(lake: Lake, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.io.CloseableIterable;
@@ -156,12 +155,8 @@ record CheckTasks(
 
   /** Files that only expired snapshots reach are deleted sooner or later. */
   private boolean isGone(Row file) {
-    return FileRow.isOlder(file) && isGone(FileRow.path(file));
-  }
-
-  private boolean isGone(String path) {
     try {
-      return !shared.value().stored(path).exists();
+      return FileRow.isOlder(file) && !shared.value().stored(FileRow.path(file)).exists();
     } catch (RuntimeException e) {
       return false; // the check says why
     }
@@ -173,22 +168,12 @@ record CheckTasks(
 
   /**
    * What was found, unless it is that a file could not be read that only expired snapshots reach,
-   * and it or what leads to it was deleted since it was there.
+   * and it was deleted since it was there. If only what leads to it was, others may reach it: an
+   * expiry deletes files before what lists them.
    */
   private Optional<Row> row(Row file, FileResult found) {
     boolean unread = found.code() == ProblemCode.MISSING || found.unchecked();
-    boolean dropped = unread && FileRow.isOlder(file) && pathTo(file).anyMatch(this::isGone);
-    return dropped ? Optional.empty() : Optional.of(FileRow.checked(file, found));
-  }
-
-  private Stream<String> pathTo(Row file) {
-    int list = FileRow.list(file);
-    return Stream.of(
-            list < 0 ? null : shared.value().listPath(list),
-            FileRow.manifest(file),
-            FileRow.path(file))
-        .filter(Objects::nonNull)
-        .distinct();
+    return unread && isGone(file) ? Optional.empty() : Optional.of(FileRow.checked(file, found));
   }
 
   private FileResult checked(FileCheck check, Row file, Supplier<ByteBuffer> key) {

@@ -274,7 +274,8 @@ public record StrayTasks(
     }
 
     boolean isNamedSo = METADATA.matcher(name(file.location())).find();
-    if (start.encrypted() || !isNamedSo || file.getLength() >= LONGEST_METADATA) {
+    boolean isOther = start.encrypted() || start == FileMagic.EMPTY || !isNamedSo;
+    if (isOther || file.getLength() >= LONGEST_METADATA) {
       return Content.OTHER;
     }
 
@@ -286,7 +287,7 @@ public record StrayTasks(
   private static Content content(Supplier<?> parsed) {
     try {
       return parsed.get() != null ? Content.METADATA : Content.OTHER;
-    } catch (IllegalArgumentException | IllegalStateException | NullPointerException e) {
+    } catch (RuntimeException e) { // of a parser: the bytes were read before
       return MetadataFile.isOfNewerFormat(e) ? Content.LATER : Content.OTHER;
     }
   }

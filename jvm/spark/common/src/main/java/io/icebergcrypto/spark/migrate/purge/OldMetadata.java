@@ -29,6 +29,18 @@ import org.apache.spark.sql.SparkSession;
  * @param rows the metadata files from before, as {@link OldTree#FILES}
  */
 record OldMetadata(TableMetadata kept, Set<String> folders, Dataset<Row> rows) {
+  private static final String EMBEDDED =
+      "it lists manifests itself, as clients of format version 1 could, and these are not known";
+
+  /** Whether all that the copy named is known: {@link OldTree} reads what manifest lists list. */
+  boolean isWhole() {
+    return kept != null && isWhole(kept);
+  }
+
+  private static boolean isWhole(TableMetadata kept) {
+    return kept.snapshots().stream().allMatch(one -> one.manifestListLocation() != null);
+  }
+
   /**
    * Reads them.
    *
@@ -99,7 +111,10 @@ record OldMetadata(TableMetadata kept, Set<String> folders, Dataset<Row> rows) {
           .inTable(tableName);
     }
 
-    rows.add(row(path, read.length(), null, null, OldTree.PLAINTEXT));
+    rows.add(
+        isWhole(kept)
+            ? row(path, read.length(), null, null, OldTree.PLAINTEXT)
+            : row(path, read.length(), OldTree.DAMAGED, EMBEDDED, OldTree.PLAINTEXT));
     return kept;
   }
 

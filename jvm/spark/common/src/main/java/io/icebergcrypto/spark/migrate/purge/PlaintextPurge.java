@@ -148,7 +148,8 @@ public final class PlaintextPurge {
       requireKnown(files);
       requireNamed(files);
       PurgeRecord record = new PurgeRecord(table.name(), table.operations(), current.uuid(), path);
-      Proof proof = new Proof(spark, table, path, options, progress);
+      String accepted = options.acceptMissing() && !old.isWhole() ? path : null;
+      Proof proof = new Proof(spark, table, accepted, progress);
       CancelledException.check();
       record.begin(Phase.DATA);
       CopyLog.deleteAll(table);

@@ -26,10 +26,10 @@ import org.apache.spark.sql.SparkSession;
 /**
  * That the folders of a table hold no plaintext.
  *
- * @param kept where the table's old metadata is, by its properties
+ * @param accepted the copy of the old metadata, if the user accepts that not all that it named is
+ *     known: it is deleted next; else null
  */
-record Proof(
-    SparkSession spark, BaseTable table, String kept, PurgeOptions options, Progress progress) {
+record Proof(SparkSession spark, BaseTable table, String accepted, Progress progress) {
   private static final int NAMED = 10;
 
   private static final String CALL_AGAIN =
@@ -40,6 +40,9 @@ record Proof(
       "verify_encryption with strays => true lists them. They belong to snapshots that expired, to"
           + " failed writes, or to others: look at them, delete those that are this table's, and"
           + " call purge_plaintext again, which ends when none is left.";
+
+  private static final String CALL_AGAIN_OR_LOOK =
+      CALL_AGAIN + " If they stay unread, a later version may have written them: " + LOOK;
 
   private static final String VERSIONS =
       " Until then write.metadata.previous-versions-max may be 1, so that the table keeps one older"
@@ -77,7 +80,7 @@ record Proof(
       throw notFinished(
           "its old data files were deleted, and others in its folders could not be checked",
           unknown,
-          CALL_AGAIN);
+          CALL_AGAIN_OR_LOOK);
     }
 
     List<String> plaintext = words(others);
@@ -104,22 +107,17 @@ record Proof(
     VerifyOptions strays = VerifyOptions.of(Depth.MAGIC, true, true);
     table.refresh();
     try (VerifyResult result = TableVerifier.verify(spark, table, strays, progress)) {
-      List<Problem> problems = result.problems().stream().filter(this::isLeft).toList();
+      List<Problem> problems =
+          result.problems().stream().filter(one -> !one.path().equals(accepted)).toList();
       if (!problems.isEmpty()) {
         throw notProved(problems, result.summary());
       }
     }
   }
 
-  /** A damaged copy of the old metadata is deleted next, if the user accepts what it named. */
-  private boolean isLeft(Problem problem) {
-    return problem.unchecked() || !options.acceptMissing() || !problem.path().equals(kept);
-  }
-
   /** The table's own files first: what is wrong with them is no reason to delete anything. */
   private IcebergCryptoException notProved(List<Problem> problems, String summary) {
-    Predicate<Problem> isOther =
-        one -> one.isPlaintextFile() && one.kind().equals(FileKind.STRAY.label());
+    Predicate<Problem> isOther = one -> one.isPlaintextFile() && isStray(one);
     List<Problem> own =
         problems.stream().filter(one -> !one.unchecked() && !isOther.test(one)).toList();
     if (!own.isEmpty()) {
@@ -137,7 +135,12 @@ record Proof(
         : notFinished(
             "its old files were deleted, and some files could not be checked: " + summary,
             words(unchecked),
-            CALL_AGAIN + VERSIONS);
+            (unchecked.stream().anyMatch(Proof::isStray) ? CALL_AGAIN_OR_LOOK : CALL_AGAIN)
+                + VERSIONS);
+  }
+
+  private static boolean isStray(Problem problem) {
+    return problem.kind().equals(FileKind.STRAY.label());
   }
 
   /** Not that of the plaintext from before, which another purge would delete. */

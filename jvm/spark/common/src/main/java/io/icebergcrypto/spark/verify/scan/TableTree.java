@@ -83,15 +83,6 @@ public final class TableTree implements Serializable {
   }
 
   /**
-   * Where a manifest list is.
-   *
-   * @param list its place among the lists
-   */
-  public String listPath(int list) {
-    return lists.get(list).location();
-  }
-
-  /**
    * The plaintext key metadata of a manifest list or a statistics file. It is a secret.
    *
    * @param keyId the id of its entry in the table's metadata; null when it has none
