@@ -285,6 +285,33 @@ def test_copies_that_are_deleted_before_the_commit_are_made_again(
     assert hadoop.ids(table) == [0, 1, 10, 11]
 
 
+def test_a_copy_that_is_deleted_during_the_last_look_for_it(hadoop: Lake) -> None:
+    """The verification opens it twice; right before the commit it is looked for again."""
+    table = table_of(hadoop, 1)
+    jvm: Any = hadoop.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    folder = hadoop.folder / "t"
+    deleted: list[Path] = []
+
+    def interfere() -> None:
+        storage.awaitHeld()
+        storage.release()
+        storage.holdOpened(str(folder / "data"), ".parquet", 3)
+        storage.awaitHeld()
+        deleted.extend(copies(hadoop))
+        for path in deleted:
+            path.unlink()
+        storage.release()
+
+    storage.holdWhole(str(folder / "metadata"), ".json", 1)  # the log has the copy, which is proved
+    thread = threading.Thread(target=interfere)
+    thread.start()
+    refused(hadoop, "its copy cannot be checked", "The table is as it was")
+    thread.join()
+    assert len(deleted) == 1 and finish(hadoop) == 1
+    assert hadoop.ids(table) == [0, 10]
+
+
 @pytest.mark.nightly
 def test_what_another_run_leaves_is_deleted(hadoop: Lake) -> None:
     """A run that is slower than another one leaves a log behind, as one that was killed does."""
