@@ -191,15 +191,16 @@ def test_orphan_removal_keeps_what_was_copied(hadoop: Lake) -> None:
     five_days_ago = time.time() - 5 * 86400
     for path in everything_below(hadoop.folder / "t") - {data / "old.parquet"}:
         os.utime(path, (five_days_ago, five_days_ago))
-    remove = f"CALL {hadoop.catalog}.system.remove_orphan_files(table => '{hadoop.namespace}.t'"
+    remove = f"CALL {hadoop.catalog}.system.remove_orphan_files(table => '{hadoop.namespace}.t"
     yesterday = hadoop.value("SELECT cast(now() - INTERVAL 25 HOURS AS STRING)")
-    for more in ("", f", older_than => TIMESTAMP '{yesterday}'", ", prefix_listing => true"):
+    older = f", older_than => TIMESTAMP '{yesterday}'"
+    for more in ("'", "'" + older, "', prefix_listing => true", ".branch_main'" + older):
         before = set(hadoop.files())
         hadoop.sql(remove + more + ")")
         assert before - set(hadoop.files()) <= {data / "old.parquet"} and left(hadoop) == 1
     assert not (data / "old.parquet").exists() and (data / "new.parquet").exists()
     shutil.rmtree(log(hadoop)[0].parent)  # as the documents say: the copy is given up
-    hadoop.sql(f"{remove})")
+    hadoop.sql(f"{remove}')")
     assert copies(hadoop) == [] and not (data / "new.parquet").exists() and left(hadoop) == 4
     assert hadoop.ids(table) == [0, 1, 2, 3, 10, 11, 12, 13]
 
@@ -210,22 +211,46 @@ def test_sessions_that_still_have_the_plaintext_table(lake: Lake) -> None:
     if lake.kind == "jdbc":
         pytest.skip("a catalog of another name has other tables")
     table = table_of(lake, 1)
-    stale = [lake.with_options({"cache.expiration-interval-ms": "-1"}) for _ in range(3)]
+    stale = [lake.with_options({"cache.expiration-interval-ms": "-1"}) for _ in range(4)]
     for one in stale:
         assert one.ids(one.table()) == [0, 10]
     encrypt_table(lake.spark, table, "k1")
     for path in everything_below(lake.folder / "t"):
         os.utime(path, (0, 0))
     of_t, later = f"table => '{lake.namespace}.t'", "older_than => TIMESTAMP '2100-01-01 00:00:00'"
-    calls = (f"remove_orphan_files({of_t})", f"expire_snapshots({of_t}, {later})")
+    of_main = f"table => '{lake.namespace}.t.branch_main'"
+    calls = (
+        f"remove_orphan_files({of_t})",
+        f"expire_snapshots({of_t}, {later})",
+        f"remove_orphan_files({of_main})",
+    )
     with untouched(lake.folder):
         for one, call in zip(stale, calls, strict=False):
             with pytest.raises(Exception, match="GC is disabled"):
                 one.sql(f"CALL {one.catalog}.system.{call}")
     assert lake.ids(table) == [0, 10]
     purge_plaintext(lake.spark, table)
-    stale[2].sql(f"DROP TABLE {stale[2].table()} PURGE")
+    stale[3].sql(f"DROP TABLE {stale[3].table()} PURGE")
     assert not everything_below(lake.folder)
+
+
+@pytest.mark.catalogs("rest")
+@pytest.mark.parametrize("key", ["k1", None])
+def test_cached_rows_after_a_procedure(lake: Lake, key: str | None) -> None:
+    """Spark reads them again by the instance of the table that the session has."""
+    one = lake.with_options({"cache.expiration-interval-ms": "-1"})
+    table = one.create(key=key)
+    insert(one, 0)
+    one.sql(f"CACHE TABLE {table}")
+    try:
+        one.sql(f"CALL {one.catalog}.system.ancestors_of('{one.namespace}.t')")
+        insert(one, 1)
+        assert one.ids(table) == [0, 1, 10, 11]
+        first = one.value(f"SELECT min_by(snapshot_id, committed_at) FROM {table}.snapshots")
+        one.sql(f"CALL {one.catalog}.system.rollback_to_snapshot('{one.namespace}.t', {first})")
+        assert one.ids(table) == [0, 10]
+    finally:
+        one.sql(f"UNCACHE TABLE IF EXISTS {table}")
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
@@ -258,6 +283,33 @@ def test_copies_that_are_deleted_before_the_commit_are_made_again(
     thread.join()
     assert len(deleted) == 1
     assert hadoop.ids(table) == [0, 1, 10, 11]
+
+
+def test_a_copy_that_is_deleted_during_the_last_look_for_it(hadoop: Lake) -> None:
+    """The verification opens it twice; right before the commit it is looked for again."""
+    table = table_of(hadoop, 1)
+    jvm: Any = hadoop.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    folder = hadoop.folder / "t"
+    deleted: list[Path] = []
+
+    def interfere() -> None:
+        storage.awaitHeld()
+        storage.release()
+        storage.holdOpened(str(folder / "data"), ".parquet", 3)
+        storage.awaitHeld()
+        deleted.extend(copies(hadoop))
+        for path in deleted:
+            path.unlink()
+        storage.release()
+
+    storage.holdWhole(str(folder / "metadata"), ".json", 1)  # the log has the copy, which is proved
+    thread = threading.Thread(target=interfere)
+    thread.start()
+    refused(hadoop, "its copy cannot be checked", "The table is as it was")
+    thread.join()
+    assert len(deleted) == 1 and finish(hadoop) == 1
+    assert hadoop.ids(table) == [0, 10]
 
 
 @pytest.mark.nightly

@@ -22,7 +22,7 @@ import org.apache.iceberg.util.Tasks;
  */
 public final class ProvenDeletion {
   /** How many files are deleted by one call of the storage, and looked at after that. */
-  private static final int AT_ONCE = 1000;
+  static final int AT_ONCE = 1000;
 
   private static final String SAYS_NOTHING =
       "the storage silently deletes nothing (s3.delete-enabled=false, for example)";

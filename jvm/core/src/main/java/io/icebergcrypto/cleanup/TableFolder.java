@@ -9,7 +9,9 @@ import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.io.FileNotFoundException;
 import java.io.UncheckedIOException;
+import java.time.Instant;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -28,6 +30,7 @@ import org.apache.iceberg.util.Tasks;
 /** The folder that is a table's location, before the table is dropped. */
 final class TableFolder {
   private static final int LONGEST_LIST = 5;
+  private static final long CLOCK_SKEW_MILLIS = 60_000;
   private static final Pattern METADATA = Pattern.compile("\\.metadata\\.json(\\.gz)?$");
 
   /** The logs of Delta and Hudi tables, wherever they are. */
@@ -128,7 +131,21 @@ final class TableFolder {
               String.join(", ", folders)));
     }
 
+    checkTimes();
     return new PurgeResult(files, bytes, elsewhere());
+  }
+
+  /** By their times, files that are made after the drop are told from those that go. */
+  private void checkTimes() {
+    if (newest > System.currentTimeMillis() + CLOCK_SKEW_MILLIS) {
+      throw refused(
+          String.format(
+              "its folder %s has files from the future, such as %s of %s: new ones cannot be told"
+                  + " from them",
+              path, ofThen.iterator().next(), Instant.ofEpochMilli(newest)),
+          "Check the clocks of the storage and of this machine, and correct the times of these"
+              + " files, or wait until then.");
+    }
   }
 
   /** The folders in the location that Iceberg writes to, each with slashes around it. */
@@ -165,14 +182,29 @@ final class TableFolder {
 
   /**
    * Deletes the files that were counted. Those that are newer stay: once the table is dropped,
-   * another one of its name may be made at any time, and most often in the same folder.
+   * another one of its name may be made at any time, and most often in the same folder. When of a
+   * thousand not one could be deleted, the others are not tried.
    *
-   * @return the files that could not be deleted, and why
+   * @return the first files that could not be deleted, and why
    */
   Map<String, String> delete() {
     Iterable<FileInfo> counted = Iterables.filter(files(), this::isCounted);
-    return ProvenDeletion.beforeListing(storage)
-        .delete(Iterables.transform(counted, FileInfo::location).iterator());
+    ProvenDeletion deletion = ProvenDeletion.beforeListing(storage);
+    Map<String, String> left = new HashMap<>();
+    for (List<String> some :
+        Iterables.partition(
+            Iterables.transform(counted, FileInfo::location), ProvenDeletion.AT_ONCE)) {
+      Map<String, String> failed = deletion.delete(some.iterator());
+      some.stream()
+          .filter(failed::containsKey)
+          .limit(LONGEST_LIST - left.size())
+          .forEach(file -> left.put(file, failed.get(file)));
+      if (failed.size() == some.size()) {
+        break;
+      }
+    }
+
+    return left;
   }
 
   /** Looks for files after the deletion. */

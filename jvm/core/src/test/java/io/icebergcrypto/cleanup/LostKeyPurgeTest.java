@@ -314,11 +314,15 @@ class LostKeyPurgeTest extends LakeFixture {
     assertThat(store.objects).as("tried again").containsExactlyInAnyOrderElementsOf(others);
 
     store.objects.addAll(own);
+    IntStream.range(0, 5000).forEach(i -> store.objects.add("s3://b/db/t/data/" + i));
     store.deletes = false;
+    store.tried.clear();
     assertThatThrownBy(
             () -> new LostKeyPurge("t", at("s3://b/db/t", own.get(1)), store).run(() -> true))
         .isInstanceOf(IcebergCryptoException.class)
-        .hasMessageContainingAll("it was dropped, but files remain in s3://b/db/t");
+        .hasMessageContainingAll("it was dropped, but files remain in s3://b/db/t")
+        .hasMessageContaining("s3://b/db/t/data/0: the storage silently deletes nothing");
+    assertThat(store.tried).hasSize(1000);
     for (String root : List.of("s3://b", "s3://b/", "abfss://c@b", "gs://b//")) {
       assertThatThrownBy(
               () ->
@@ -350,6 +354,23 @@ class LostKeyPurgeTest extends LakeFixture {
         .hasMessageContainingAll("lake.db.t", "it was dropped", "newer", later, sameSecond)
         .hasMessageContaining("nothing is to be done");
     assertThat(store.objects).containsExactlyInAnyOrder(sameSecond, later);
+  }
+
+  @Test
+  void filesFromTheFutureAreRefused() {
+    String own = "s3://b/db/t/metadata/x.metadata.json";
+    ObjectStore store = new ObjectStore();
+    store.objects.addAll(List.of(own, "s3://b/db/t/data/f.parquet"));
+    store.created.put(own, System.currentTimeMillis() + 90_000);
+    assertThatThrownBy(
+            () ->
+                new LostKeyPurge("lake.db.t", at("s3://b/db/t", own), store)
+                    .run(() -> Assertions.fail("dropped")))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.t", "nothing was dropped", "from the future", own);
+    store.created.put(own, System.currentTimeMillis() + 30_000);
+    new LostKeyPurge("lake.db.t", at("s3://b/db/t", own), store).run(() -> true);
+    assertThat(store.objects).isEmpty();
   }
 
   /** Nobody knows whose these are; the table's location may be the folder of a whole shop. */
@@ -514,6 +535,7 @@ class LostKeyPurgeTest extends LakeFixture {
     private final Map<String, String> contents = new HashMap<>();
     private final Map<String, RuntimeException> failures = new HashMap<>();
     private final Queue<Thread> readers = new ConcurrentLinkedQueue<>();
+    private final Set<String> tried = ConcurrentHashMap.newKeySet();
     private boolean deletes = true;
     private final AtomicInteger slow = new AtomicInteger();
 
@@ -561,6 +583,7 @@ class LostKeyPurgeTest extends LakeFixture {
 
     @Override
     public void deleteFile(String path) {
+      tried.add(path);
       if (slow.getAndDecrement() > 0) {
         throw new IllegalStateException("503 Slow Down");
       } else if (deletes) {

@@ -74,6 +74,11 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     held = new Held(Kind.CLOSE, folder, suffix, number);
   }
 
+  /** Holds one that is opened, which can be read even if it is deleted by then. */
+  public static void holdOpened(String folder, String suffix, int number) {
+    held = new Held(Kind.OPEN, folder, suffix, number);
+  }
+
   /** Waits for that file; false: it does not come. */
   public static boolean awaitHeld() throws InterruptedException {
     Held awaited = held;
@@ -144,7 +149,10 @@ public final class NoChmodFileSystem extends LocalFileSystem {
     }
   }
 
-  /** One of the files that are created or closed; come: it is there; released: it need not wait. */
+  /**
+   * One of the files that are created, closed or opened; come: it is there; released: it need not
+   * wait.
+   */
   private record Held(
       Kind kind,
       String folder,
@@ -209,7 +217,9 @@ public final class NoChmodFileSystem extends LocalFileSystem {
       }
 
       meeting.join(path);
-      return call(Kind.OPEN, path, () -> super.open(path, bufferSize));
+      FSDataInputStream opened = call(Kind.OPEN, path, () -> super.open(path, bufferSize));
+      held.pass(Kind.OPEN, path);
+      return opened;
     }
 
     @Override

@@ -71,7 +71,6 @@ public final class TableEncryption {
   private boolean committing = false; // in this round
   private CopyPlan plan; // of the round before; null: it is not known what that has copied
   private boolean verified = false;
-  private boolean verifiedNow = false; // and nothing that takes long came after that
   private boolean looked = false; // whether the copies of earlier calls are still there
   private int copiedFiles = 0;
   private long takenBytes = 0;
@@ -246,7 +245,7 @@ public final class TableEncryption {
               withCopy,
               groups);
       prove(base, next, plan.groups());
-      if (!isInForce(base) || !verifiedNow && !areCopiesThere(base)) {
+      if (!isInForce(base) || !areCopiesThere(base)) {
         return null;
       }
 
@@ -416,7 +415,6 @@ public final class TableEncryption {
    * the current one, with which their manifests are written.
    */
   private void prove(TableMetadata base, BaseTable next, Map<Version, List<LoggedGroup>> groups) {
-    this.verifiedNow = !verified;
     if (!verified) {
       proof.requireOk(next, Depth.STRUCTURE, progress);
       this.verified = true;
@@ -441,7 +439,6 @@ public final class TableEncryption {
             .filter(group -> !proven.contains(group))
             .toList();
     if (!unproven.isEmpty()) {
-      this.verifiedNow = false; // by the time that the rows are compared
       BaseTable copy = target(EncryptedForm.withSchema(copied, schemaId));
       proof.requireSame(
           ref,

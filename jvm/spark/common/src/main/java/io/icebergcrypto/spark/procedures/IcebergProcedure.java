@@ -1,16 +1,22 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Stream;
+import org.apache.iceberg.Table;
 import org.apache.iceberg.TableProperties;
+import org.apache.iceberg.spark.PathIdentifier;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.iceberg.spark.Spark3Util.CatalogAndIdentifier;
+import org.apache.iceberg.spark.source.SparkTable;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -24,7 +30,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * One of Iceberg's procedures that take a table, called with what this project knows of it. The
  * session's cache may have the table from before another client encrypted it, whose files would be
- * taken for orphans then: it is loaded again first.
+ * taken for orphans then: it is brought up to date first.
  */
 class IcebergProcedure implements Procedure {
   private final Procedure procedure;
@@ -63,13 +69,55 @@ class IcebergProcedure implements Procedure {
     try {
       CatalogAndIdentifier named = parsed(table, catalog);
       if (named.catalog() instanceof TableCatalog tables) {
-        tables.invalidateTable(named.identifier());
+        reload(tables, named.identifier());
       }
     } catch (ParseException e) {
       // the procedure says so itself
     }
 
     return call(procedure, input);
+  }
+
+  /**
+   * Brings what the session's cache has of a table up to date. The cached instance stays if it can:
+   * by it, Spark reads again what CACHE TABLE has of its rows. A table that was encrypted or made
+   * again since is loaded again.
+   */
+  static void reload(TableCatalog tables, Identifier identifier) {
+    if (identifier instanceof PathIdentifier) { // no cache has it
+      return;
+    }
+
+    try {
+      if (tables.loadTable(identifier) instanceof SparkTable loaded && isKept(loaded.table())) {
+        return;
+      }
+    } catch (NoSuchTableException e) {
+      // the procedure says so itself, or makes it
+    }
+
+    tables.invalidateTable(identifier);
+    withoutSelector(identifier).ifPresent(tables::invalidateTable);
+  }
+
+  private static boolean isKept(Table cached) {
+    String keyId = EncryptionProperties.keyId(cached.properties());
+    try {
+      cached.refresh();
+    } catch (RuntimeException e) {
+      return false; // another table has its name by now, or the next load fails as well
+    }
+
+    return Objects.equals(keyId, EncryptionProperties.keyId(cached.properties()));
+  }
+
+  /** The table itself, if a name is of a branch or snapshot of one, as in {@code db.t.branch_b}. */
+  static Optional<Identifier> withoutSelector(Identifier identifier) {
+    String[] names = identifier.namespace();
+    int last = names.length - 1;
+    return last < 0 || identifier instanceof PathIdentifier
+        ? Optional.empty()
+        : Optional.of(Identifier.of(Arrays.copyOf(names, last), names[last]));
   }
 
   final TableCatalog catalog() {

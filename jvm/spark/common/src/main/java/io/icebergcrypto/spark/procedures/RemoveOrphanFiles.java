@@ -1,11 +1,12 @@
 package io.icebergcrypto.spark.procedures;
 
+import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
 import java.util.Iterator;
-import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -65,12 +66,22 @@ final class RemoveOrphanFiles extends IcebergProcedure {
 
   private Long begunMillis(Identifier identifier) {
     try {
-      TableIdentifier table = Spark3Util.identifierToTableIdentifier(identifier);
-      Long begun = CopyLog.begunMillis(encrypted().context().unchecked(table));
-      catalog().invalidateTable(identifier); // encrypt_table deletes its log after its commit
+      Long begun = CopyLog.begunMillis(unchecked(identifier));
+      reload(catalog(), identifier); // encrypt_table deletes its log after its commit
       return begun;
     } catch (org.apache.iceberg.exceptions.NoSuchTableException e) {
       return null; // a table of another format, in the session's catalog
+    }
+  }
+
+  /** The table that a name is of, or that it selects a branch or snapshot of. */
+  private BaseTable unchecked(Identifier identifier) {
+    CatalogContext context = encrypted().context();
+    try {
+      return context.unchecked(Spark3Util.identifierToTableIdentifier(identifier));
+    } catch (org.apache.iceberg.exceptions.NoSuchTableException e) {
+      Identifier table = withoutSelector(identifier).orElseThrow(() -> e);
+      return context.unchecked(Spark3Util.identifierToTableIdentifier(table));
     }
   }
 }
