@@ -10,6 +10,7 @@ import java.util.Iterator;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.UUID;
 import java.util.stream.Stream;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableProperties;
@@ -101,6 +102,7 @@ class IcebergProcedure implements Procedure {
   }
 
   private static boolean isKept(Table cached) {
+    UUID uuid = cached.uuid();
     String keyId = EncryptionProperties.keyId(cached.properties());
     try {
       cached.refresh();
@@ -108,7 +110,8 @@ class IcebergProcedure implements Procedure {
       return false; // another table has its name by now, or the next load fails as well
     }
 
-    return Objects.equals(keyId, EncryptionProperties.keyId(cached.properties()));
+    return Objects.equals(uuid, cached.uuid())
+        && Objects.equals(keyId, EncryptionProperties.keyId(cached.properties()));
   }
 
   /** The table itself, if a name is of a branch or snapshot of one, as in {@code db.t.branch_b}. */
