@@ -102,16 +102,15 @@ class IcebergProcedure implements Procedure {
   }
 
   private static boolean isKept(Table cached) {
-    UUID uuid = cached.uuid();
     String keyId = EncryptionProperties.keyId(cached.properties());
     try {
+      UUID uuid = cached.uuid();
       cached.refresh();
+      return Objects.equals(uuid, cached.uuid())
+          && Objects.equals(keyId, EncryptionProperties.keyId(cached.properties()));
     } catch (RuntimeException e) {
       return false; // another table has its name by now, or the next load fails as well
     }
-
-    return Objects.equals(uuid, cached.uuid())
-        && Objects.equals(keyId, EncryptionProperties.keyId(cached.properties()));
   }
 
   /** The table itself, if a name is of a branch or snapshot of one, as in {@code db.t.branch_b}. */
