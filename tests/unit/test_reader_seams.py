@@ -16,6 +16,8 @@ from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.reader import _open, open_table
 
 SEAMS = {
+    "pyiceberg.avro.file.AvroFile._read_block": ["self"],
+    "pyiceberg.avro.file.AvroFile._read_header": ["self"],
     "pyiceberg.catalog.Catalog._load_file_io": ["self", "properties", "location"],
     "pyiceberg.catalog.rest.RestCatalog._load_file_io": ["self", "properties", "location"],
     "pyiceberg.catalog.sql.SqlCatalog._convert_orm_to_iceberg": ["self", "orm_table"],
@@ -157,7 +159,7 @@ def private_of(kind: type) -> set[str]:
 
 
 def test_who_touches_the_private_parts_of_pyiceberg() -> None:
-    """Reading: one file, but for a method. Writing: the classes that are made of PyIceberg's writers."""
+    """Reading: one file, but for a method, and Avro's bounds. Writing: classes that are made of PyIceberg's writers."""
     used: dict[str, set[str]] = {}
     for path in Path(_open.__file__).parent.glob("_*.py"):
         module = import_module(f"pyspark_iceberg_crypto.reader.{path.stem}")
@@ -174,7 +176,10 @@ def test_who_touches_the_private_parts_of_pyiceberg() -> None:
                 }
                 used.setdefault(path.stem, set()).update(private_of(kind) & of_pyiceberg)
     assert "_io" in used.pop("_pyiceberg")
-    assert {name for name, one in used.items() if one} == {"_manifests", "_table", "_write"}
+    assert {name for name, one in used.items() if one} == {
+        *("_bounded_avro", "_manifests", "_table", "_write"),
+    }
+    assert used["_bounded_avro"] == {"_read_header", "_read_block"}
     assert used["_table"] == {"_do_commit"}
     assert used["_manifests"] == {"_meta", "_with_partition", "_writer", "_output_file"}
 
