@@ -129,8 +129,7 @@ def configure_spark(
     checks = column_extensions(parquet_columns, orc_columns)
     if isinstance(builder_or_session, SparkSession.Builder):
         prepare(builder_or_session, packages_of(kms, properties))
-        active = SparkSession._instantiatedSession
-        if active is not None and active.sparkContext._jsc is not None:
+        if active := _running():
             _check_running(active, conf, metrics, local_disk_encryption, checks)
             metrics = local_disk_encryption = False  # they are there
             conf = _of_running(conf)
@@ -171,16 +170,13 @@ def prepare(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> None
         SparkConnectError: the builder makes a Spark Connect session.
     """
     _refuse_connect(builder)
-    options = builder._options
-    active = SparkSession._instantiatedSession
-    if active is not None and active.sparkContext._jsc is not None:
+    if _running():
         return  # getOrCreate returns that session, and static settings are past changing
     if _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
         _jvm.require_jars()
-        extensions = options.get(EXTENSIONS) or _jvm.launched_conf(EXTENSIONS)
     else:
         _add_jars(builder, packages)
-        extensions = _launch.session_setting(options, EXTENSIONS)
+    extensions = _setting(builder, EXTENSIONS)
     builder.config(EXTENSIONS, _launch.join(_launch.split(extensions), [*build_for().extensions]))
 
 
@@ -261,13 +257,18 @@ def _check_location(
             )
 
 
+def _running() -> SparkSession | None:
+    """Return the session of this process that was not stopped, which getOrCreate returns."""
+    active = SparkSession._instantiatedSession
+    return active if active is not None and active.sparkContext._jsc is not None else None
+
+
 def _setting(builder_or_session: SparkSession.Builder | SparkSession, key: str) -> str | None:
     """Read a setting of a session: of one that runs, or as it will start."""
     if not isinstance(builder_or_session, SparkSession.Builder):
         _jvm.require_session(builder_or_session)
         return builder_or_session.conf.get(key, None)
-    active = SparkSession._instantiatedSession
-    if active is not None and active.sparkContext._jsc is not None:
+    if active := _running():
         return active.conf.get(key, None)
     options = builder_or_session._options
     if _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -281,9 +282,7 @@ def _forget_catalogs() -> None:
     PySpark starts the JVM with the settings of the first session, and every later session in it gets them, too: a
     catalog would have the KMS of one and the rules of the other. What stands outside of the program stays.
     """
-    active = SparkSession._instantiatedSession
-    runs = active is not None and active.sparkContext._jsc is not None
-    if runs or not _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if _running() or not _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     launched, paths = _jvm.all_launched(), f"spark.sql.catalog.{PATH_CATALOG}"
     ours = [

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as _compute
 from pyarrow.fs import FileSelector
-from pyiceberg.avro.file import AvroFile, AvroOutputFile
+from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.expressions import BooleanExpression
@@ -80,7 +80,7 @@ from pyiceberg.table.update.snapshot import (
     _SnapshotProducer,
 )
 
-from pyspark_iceberg_crypto.reader._bounded_avro import BoundedAvroFile
+from pyspark_iceberg_crypto.reader._bounded_avro import kind_of
 from pyspark_iceberg_crypto.reader._checks import Trust
 
 VERSION = metadata.version("pyiceberg")
@@ -280,8 +280,7 @@ def table_metadata(document: bytes) -> TableMetadata:
 
 def read_manifest_list(file: InputFile, authentic: bool) -> Iterator[ManifestFile]:
     """Read a manifest list, with the fields of format version 3; `authentic` as of `entries`."""
-    kind: type[AvroFile[ManifestFile]] = AvroFile if authentic else BoundedAvroFile
-    with kind(
+    with kind_of(authentic)(
         file,
         MANIFEST_LIST_SCHEMA,
         read_types={-1: ManifestFile, 508: PartitionFieldSummary},
@@ -303,8 +302,7 @@ def entries(
     """
     next_row_id: int | None = manifest[ROW_ID_OF_MANIFEST]
     found = []
-    kind: type[AvroFile[ManifestEntry]] = AvroFile if authentic else BoundedAvroFile
-    with kind(
+    with kind_of(authentic)(
         file,
         MANIFEST_ENTRY_SCHEMAS[_READ_VERSION],
         read_types={-1: ManifestEntry, 2: DataFile},

@@ -23,14 +23,13 @@ from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.reader import (
     _ags1,
     _avro_end,
+    _bounded_avro,
     _document,
-    _pyiceberg,
     open_table,
     verify_table,
 )
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import _number
-from pyspark_iceberg_crypto.reader.proof import _tree
 from pyspark_iceberg_crypto.reader.proof._named import Named
 from pyspark_iceberg_crypto.reader.proof._tree import Tree
 
@@ -126,8 +125,7 @@ def test_a_plaintext_manifest_list_whose_lengths_lead_beyond_it(victim: Writer, 
     keyed = Tree("t", PyArrowFileIO(), keys)
     allowed = {"encryption.plaintext-files": "allow"}
     with pytest.MonkeyPatch.context() as patch:  # below what is authenticated it would only be slow
-        for module in (_tree, _pyiceberg):
-            patch.setattr(module, "BoundedAvroFile", None)
+        patch.setattr(_bounded_avro, "BoundedAvroFile", None)
         key_id = victim.document["snapshots"][-1]["key-id"]
         told = Named("manifest list", victim.list.as_uri(), "avro", -1, key_id, False)
         (manifest,) = keyed.manifests(told)

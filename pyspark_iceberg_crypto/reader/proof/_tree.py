@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyiceberg.avro.file import AvroFile
 from pyiceberg.types import StructType
 
 from pyspark_iceberg_crypto.errors import TamperedError
 from pyspark_iceberg_crypto.reader import _ags1, _avro_end
-from pyspark_iceberg_crypto.reader._bounded_avro import BoundedAvroFile
+from pyspark_iceberg_crypto.reader._bounded_avro import kind_of
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader._keys import TableKeys
@@ -124,8 +123,7 @@ class Tree:
             stored = self.stored(path)
             return stored.open() if key is None else self._decrypted(stored, listed, key)
 
-        kind: type[AvroFile[Any]] = AvroFile if authentic else BoundedAvroFile
-        with kind(_Opened(opened)) as file:  # type: ignore[arg-type]
+        with kind_of(authentic)(_Opened(opened)) as file:  # type: ignore[arg-type]
             return list(file), file.schema.as_struct()
 
     def _decrypted(

@@ -96,10 +96,9 @@ record LostKeyPurge(String tableName, TableMetadata metadata, FileIO io) {
       throw remains(folder, e.getMessage(), "", e);
     }
 
-    if (!left.counted().isEmpty()) { // a FileIO may be told to delete nothing
-      String first = left.counted().get(0);
-      String why = failed.getOrDefault(first, "its FileIO has not deleted it");
-      throw remains(folder, first + ": " + why, "", null);
+    if (left.counted() != null) { // a FileIO may be told to delete nothing
+      String why = failed.getOrDefault(left.counted(), "its FileIO has not deleted it");
+      throw remains(folder, left.counted() + ": " + why, "", null);
     }
 
     if (!left.newer().isEmpty()) {

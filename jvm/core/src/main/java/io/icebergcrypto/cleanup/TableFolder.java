@@ -46,8 +46,8 @@ final class TableFolder {
   /** The files of that moment: some storage has seconds. */
   private final Set<String> ofThen = new HashSet<>();
 
-  /** The first files that a deletion has left, and the first that it was not to delete. */
-  record Left(List<String> counted, List<String> newer) {}
+  /** The first file that a deletion has left, or null; and the first that it was not to delete. */
+  record Left(String counted, List<String> newer) {}
 
   /**
    * Takes the table's location.
@@ -209,15 +209,18 @@ final class TableFolder {
 
   /** Looks for files after the deletion. */
   Left left() {
-    Left left = new Left(new ArrayList<>(), new ArrayList<>());
+    List<String> newer = new ArrayList<>();
     for (FileInfo file : files()) {
-      List<String> some = isCounted(file) ? left.counted() : left.newer();
-      if (some.size() < LONGEST_LIST) {
-        some.add(file.location());
+      if (isCounted(file)) {
+        return new Left(file.location(), newer);
+      }
+
+      if (newer.size() < LONGEST_LIST) {
+        newer.add(file.location());
       }
     }
 
-    return left;
+    return new Left(null, newer);
   }
 
   /** The folders elsewhere that Iceberg may have written to. Other tables may write there, too. */
