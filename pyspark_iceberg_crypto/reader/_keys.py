@@ -92,7 +92,7 @@ class TableKeys:
         self.table = table
         self._kms = kms
         try:
-            entries = [_entry(one) for one in metadata.get("encryption-keys") or []]
+            entries = entries_of(metadata)
         except (KeyError, TypeError, AttributeError, binascii.Error, ValueError) as error:
             raise TamperedError(
                 f"Table {table}: its metadata is refused: encryption-keys is not a list of keys",
@@ -330,6 +330,15 @@ def _problem(entry: EncryptedKey, key: bytes) -> str | None:
     if told.startswith(_CHECK_VERSION) and told != check_value(key):
         return "a key that does not fit the KEK's check value"
     return None
+
+
+def entries_of(metadata: Mapping[str, Any]) -> list[EncryptedKey]:
+    """Return `encryption-keys` of a document of metadata.
+
+    Raises:
+        KeyError, TypeError, AttributeError, ValueError: it is not a list of keys.
+    """
+    return [_entry(one) for one in metadata.get("encryption-keys") or []]
 
 
 def _entry(json: Mapping[str, Any]) -> EncryptedKey:

@@ -177,13 +177,29 @@ def test_an_array_of_elements_without_bytes(items: Any, tmp_path: Path) -> None:
         tree.manifests(Named("manifest list", path.as_uri(), "avro", -1, None, True))
 
 
-@pytest.mark.parametrize("length", ["1e999", "[" * 100_000 + "]" * 100_000])
-def test_an_older_metadata_file_that_is_none(victim: Writer, length: str) -> None:
+@pytest.mark.parametrize(
+    "member",
+    [
+        *(
+            f'"statistics": [{{"snapshot-id": 1, "statistics-path": "x", "file-size-in-bytes": {length}}}]'
+            for length in ("1e999", "[" * 100_000 + "]" * 100_000)
+        ),
+        *(
+            f'"encryption-keys": {keys}'
+            for keys in (
+                "1",
+                '[{"key-id": "k"}]',
+                '[{"key-id": "k", "encrypted-key-metadata": "!"}]',
+            )
+        ),
+    ],
+    ids=["infinite", "deep", "no list", "no key", "no base64"],
+)
+def test_an_older_metadata_file_that_is_none(victim: Writer, member: str) -> None:
     old = victim.metadata
     victim.document["metadata-log"] = [{"metadata-file": old.as_uri(), "timestamp-ms": 1}]
     victim.append([{"id": 2}])
-    named = f'{{"snapshot-id": 1, "statistics-path": "x", "file-size-in-bytes": {length}}}'
-    old.write_text(old.read_text()[:-1] + f', "statistics": [{named}]}}')
+    old.write_text(old.read_text()[:-1] + f", {member}}}")
     (found,) = verify_table(victim.location, kms=victim.kms, all_snapshots=True).problems
     assert (found.path, found.code) == (old.as_uri(), "tampered")
 

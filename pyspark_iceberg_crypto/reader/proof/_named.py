@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
 from pyspark_iceberg_crypto.reader import _document
-from pyspark_iceberg_crypto.reader._keys import STATISTICS_PATH
+from pyspark_iceberg_crypto.reader._keys import STATISTICS_PATH, entries_of
 from pyspark_iceberg_crypto.reader.proof import _problems
 from pyspark_iceberg_crypto.reader.proof._check import Found, exists
 from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, StorageError
@@ -214,6 +214,7 @@ def read_document(path: str, stored: bytes) -> dict[str, Any]:
     if not isinstance(document.get("location"), str):
         raise ValueError("it has no location")
     NamedFiles().add(document, True)  # all that is read later
+    entries_of(document)
     return document
 
 

@@ -307,13 +307,7 @@ public final class MetadataAuthenticator {
     SecretKeySpec key = keys.keyOf(complete, kek);
     MetadataPlace place = placeOf.apply(complete);
     TableMetadata unsigned = withMac(complete, ""); // its maps now have the order of what is built
-    byte[] json;
-    try {
-      json = CanonicalJson.bytes(unsigned);
-    } catch (IllegalArgumentException e) {
-      return null; // text that UTF-8 has no bytes for
-    }
-
+    byte[] json = CanonicalJson.written(unsigned);
     MetadataMac mac = MetadataMac.make(json, place, key, kek.keyId());
     json = mac.putInto(json);
     TableMetadata signed = withMac(unsigned, mac.value());

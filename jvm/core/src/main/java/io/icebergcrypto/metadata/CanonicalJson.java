@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.inmemory.InMemoryOutputFile;
 
 /**
  * The canonical form of table metadata in JSON, with all that the file holds: members that this
@@ -68,18 +69,20 @@ public final class CanonicalJson {
   }
 
   /**
-   * What a reader of metadata's file will find in it: UTF-8 has no place for half of a surrogate
-   * pair, which becomes a question mark.
+   * What a catalog that is given this metadata writes to its file, by Iceberg's own writer: UTF-8
+   * has no place for half of a surrogate pair, which becomes a question mark.
    */
   public static byte[] written(TableMetadata metadata) {
-    return TableMetadataParser.toJson(metadata).getBytes(StandardCharsets.UTF_8);
+    InMemoryOutputFile file = new InMemoryOutputFile("v1.metadata.json");
+    TableMetadataParser.write(metadata, file);
+    return file.toByteArray();
   }
 
   /**
-   * What a catalog that is given this metadata writes to its file, in bytes.
+   * The same of metadata that was loaded from a file.
    *
    * @throws IllegalArgumentException when it has text that is not Unicode: half of a surrogate pair
-   *     is an error, not a question mark
+   *     is an error, not the question mark that may have been signed
    */
   public static byte[] bytes(TableMetadata metadata) {
     String text = TableMetadataParser.toJson(metadata);
