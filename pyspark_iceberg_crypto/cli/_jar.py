@@ -33,4 +33,4 @@ def jar(spark: str | None, output: str) -> None:
         if output == "json":
             _shared.show_json({"jar": path})
         else:
-            click.echo(path)
+            _shared.print_whole(path)

@@ -225,7 +225,7 @@ def policy(key_ids: tuple[str, ...], output: str, **options: Any) -> None:
         if output == "json":
             _shared.show_json({"policy": text, "key_ids": list(key_ids)})
         else:
-            click.echo(text)
+            _shared.print_whole(text)
 
 
 def _show_key(found: KeyInfo, output: str) -> None:

@@ -85,13 +85,18 @@ def place_of(target: str) -> dict[str, Any]:
     """Return the arguments of `open_table` for a table that is named on the command line, and its name."""
     if _names.is_path(target):
         return {"catalog": target, "properties": Catalog("lake").properties, "name": target}
-    parts = _names.parts(target)
+    catalog, *identifier = _full_name(target)
+    return _of_catalog(Catalog(catalog), tuple(identifier), target)
+
+
+def _full_name(target: str) -> list[str]:
+    parts: list[str] = _names.parts(target)
     if len(parts) < 3:
         raise _shared.CommandLineError(
             f"{target} is not the full name of a table",
             "give it with its catalog, such as lake.db.t, or its path",
         )
-    return _of_catalog(Catalog(parts[0]), tuple(parts[1:]), target)
+    return parts
 
 
 def _of_catalog(catalog: Catalog, identifier: tuple[str, ...], name: str) -> dict[str, Any]:
@@ -122,6 +127,9 @@ def sign(report: Any, target: str, key_id: str, catalog: str | None) -> Any:
 def _verified(targets: Sequence[str], asked: dict[str, Any]) -> TableEvidence | VerifyTablesReport:
     if len(targets) == 1 and not _names.is_whole(targets[0]):
         return _one(targets[0], place_of(targets[0]), asked)
+    for target in targets:
+        if not (_names.is_whole(target) or _names.is_path(target)):
+            _full_name(target)  # before the first is verified, which may take a night
     found = VerifyTablesReport(", ".join(targets), [], [], [])
     for target in targets:
         try:
@@ -130,8 +138,6 @@ def _verified(targets: Sequence[str], asked: dict[str, Any]) -> TableEvidence | 
                     found.reports.append(_one(name, place, asked))
                 except Exception as error:  # noqa: BLE001 (of one table; the others are still to be checked)
                     found.not_checked.append(_left(name, error))
-        except _shared.CommandLineError:
-            raise
         except Exception as error:  # noqa: BLE001 (of one target)
             found.not_checked.append(_left(target, error))
     return replace(found)

@@ -22,7 +22,7 @@ from pyspark_iceberg_crypto.errors import (
     first_line,
 )
 from pyspark_iceberg_crypto.reports import _data, _terminal
-from pyspark_iceberg_crypto.reports._layout import Screen, hinted
+from pyspark_iceberg_crypto.reports._layout import Screen, drop, hinted
 from pyspark_iceberg_crypto.reports._report import Report
 from pyspark_iceberg_crypto.reports._text import visible
 
@@ -63,7 +63,15 @@ def _show(shown: RenderableType, stream: TextIO, wrap: bool) -> None:
 
 def show_json(found: Any) -> None:
     """Print as JSON, which is then all of standard output."""
-    click.echo(json.dumps(found, indent=2))
+    print_whole(json.dumps(found, indent=2))
+
+
+def print_whole(text: str) -> None:
+    """Print text as it is to standard output, whether or not it is still read."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        drop(sys.stdout)
 
 
 def show_report(found: Report, output: str) -> None:

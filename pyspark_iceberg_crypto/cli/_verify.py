@@ -134,11 +134,13 @@ def verify(
                 found,
                 lambda key_id: _python_alone.sign(found, targets[0], key_id, catalog),
                 (sign_with, html, json_file, output),
+                options["since"],
             )
         sys.exit(code)
     names = [catalog or "lake"] if folder else _catalogs(targets)
     also = [catalog] if catalog and catalog not in names else []
     needed = [catalog] if catalog else [] if folder else _sure_catalogs(targets)
+    since = options["since"]
     with _shared.errors_told(), _session.session(names, also, needed) as spark:
         found = _verify(spark, targets, folder, options)
         code = _tell(
@@ -147,6 +149,7 @@ def verify(
                 spark, catalog or _first_catalog(targets, folder, found), key_id
             ),
             (sign_with, html, json_file, output),
+            since,
         )
     sys.exit(code)
 
@@ -155,8 +158,11 @@ def _tell(
     found: Any,
     sign: Callable[[str], Any],
     to: tuple[str | None, Path | None, Path | None, str],
+    since: Path | None,
 ) -> int:
     """Sign a report, write it to files and show it, and say at the end what of that failed.
+
+    The report that this one is based on is not replaced by one without a signature, on which none could be based.
 
     Returns:
         The exit code: that of a problem, if there is one.
@@ -173,12 +179,20 @@ def _tell(
     report = found
     if key_id is not None:
         report = attempt(lambda: sign(key_id)) or found
-    if json_file is not None:
+    is_base = json_file is not None and since is not None and json_file.resolve() == since.resolve()
+    if is_base and key_id is not None and report is found:
+        failures.append(
+            ConfigurationError(
+                f"{json_file} is still the report of --since: the new one has no signature",
+                "do the same again when the key can sign, or give --json-file another file",
+            )
+        )
+    elif json_file is not None:
         attempt(lambda: _shared.write(json_file, report.to_json() + "\n"))
     if html is not None:
         attempt(lambda: _shared.write(html, report.to_html()))
     if output == "json":
-        click.echo(report.to_json())
+        _shared.print_whole(report.to_json())
     else:
         _shared.show(_terminal.layout(report))
     for failure in failures:

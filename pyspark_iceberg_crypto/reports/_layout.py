@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from rich import box
 from rich.cells import cell_len
@@ -56,7 +58,7 @@ class Prose:
 
 
 class Screen(Console):
-    """A console on which all text is `Prose`, and nothing is cut off."""
+    """A console on which all text is `Prose`, and nothing is cut off, and which works on without a reader."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
@@ -65,6 +67,10 @@ class Screen(Console):
         """Print as Rich does."""
         super().print(*shown, **{"crop": False, **options})
 
+    def on_broken_pipe(self) -> None:
+        """Go on with what is under way; Rich would end the program, with the code of a problem that was found."""
+        drop(self.file)
+
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
@@ -72,6 +78,12 @@ class Screen(Console):
         if isinstance(renderable, Text) and renderable.no_wrap is None and renderable.end == "\n":
             renderable = renderable if (options or self.options).no_wrap else Prose(renderable)
         return super().render(renderable, options)
+
+
+def drop(stream: IO[str]) -> None:
+    """Let go of what is still printed to a stream whose reader has gone, such as `head`, which has seen enough."""
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), stream.fileno())
 
 
 @dataclass(frozen=True)

@@ -273,13 +273,14 @@ def test_rest_servers_that_list_the_heads_of_branches_alone(
     server.heads_only, server.told_all = True, told_all
     server.overrides = {"snapshot-loading-mode": "refs"}
 
-    def verified() -> Any:
+    def verified(all_snapshots: bool = True) -> Any:
         catalog = RestCatalog("lake", uri=server.url)
-        return verify_table(catalog, "db.t", kms=writer.kms, all_snapshots=True)
+        return verify_table(catalog, "db.t", kms=writer.kms, all_snapshots=all_snapshots)
 
     refused = pytest.raises(errors.IcebergCryptoError, match="does not list all snapshots")
     report = verified()
     assert (report.ok, report.snapshots) == (True, 2)
+    assert len(verified(False).snapshot_history) == 1 + told_all  # that there are others
     Path(old["manifest-list"].removeprefix("file://")).write_bytes(b"plaintext")
     found = [one.kind for one in verified().files if one.problem]
     assert found == ["manifest list"]

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from pyiceberg.catalog import load_catalog
 
 from pyspark_iceberg_crypto import cli
-from pyspark_iceberg_crypto.cli import _profile
+from pyspark_iceberg_crypto.cli import _profile, _python_alone
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     BadWrappedKeyError,
@@ -152,6 +152,16 @@ def test_what_needs_spark_is_refused(golden: Golden, command: Command, more: tup
     done = command(golden, "verify", f"{golden.name}.db.t", *more)
     assert done.exit_code == 64, done.output
     assert more[0] in done.output
+
+
+def test_a_wrong_name_is_told_before_the_first_table_is_verified(
+    golden: Golden, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified: list[str] = []
+    monkeypatch.setattr(_python_alone, "_one", lambda name, *_: verified.append(name))
+    done = command(golden, "verify", f"{golden.name}.db.t", f"{golden.name}.db", "--deep")
+    assert done.exit_code == 64, done.output
+    assert f"{golden.name}.db is not the full name of a table" in done.output and not verified
 
 
 def test_names(golden: Golden, command: Command) -> None:

@@ -200,6 +200,24 @@ def test_what_fails_after_a_verification_costs_no_result(
     assert "error: no key" in result.stderr and "cannot be written" in result.stderr
 
 
+def test_an_unsigned_report_does_not_replace_the_one_it_is_based_on(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
+    """No other report could be based on it, and all files would be read again."""
+    document, other = tmp_path / "r.json", tmp_path / "other.json"
+    since = ("--since", str(document), "--since-key-id", "k1", "--sign-with", "k1")
+    refused = KeyNotFoundError("no key", "check its id")
+    for file in (tmp_path / "x" / ".." / "r.json", other):
+        document.write_text("signed")
+        (tmp_path / "x").mkdir(exist_ok=True)
+        arguments = ("verify", "lake.db.t", *since, "--json-file", str(file))
+        result = run(*arguments, answers={"lake.db.t": verify_json()}, signed=refused)
+        assert result.exit_code == 2
+        assert document.read_text() == "signed"
+        assert ("is still the report of --since" in result.stderr) == (file != other)
+    assert json.loads(other.read_text())["signature"] is None
+
+
 def test_an_unchecked_file_is_2(run: Callable[..., Result]) -> None:
     found = verify_json(unchecked_count=1)
     result = run("verify", "lake.db.t", answers={"lake.db.t": found})

@@ -152,6 +152,30 @@ def leaves(command: click.Command, *words: str) -> Iterator[tuple[str, click.Com
             yield from leaves(below, *words, name)
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_reader_that_has_seen_enough_stops_nothing(output: str) -> None:
+    """Such as `head`: all tables get their turn, and the exit code is theirs."""
+    code = f"""
+import sys
+from types import SimpleNamespace
+from pyspark_iceberg_crypto.cli import _shared, _targets
+with _shared.errors_told():
+    def do(target):
+        print(target.name, file=sys.stderr)
+        return SimpleNamespace(exit_code=0, to_dict=dict, __rich__=lambda: "done")
+    targets = [_targets._Target(name) for name in ("a", "b", "c")]
+    code, _ = _targets._each(targets, do, {output!r}, lambda _: "", lambda _: True, False)
+sys.exit(code)
+"""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr.split()) == (0, ["a", "b", "c"])
+
+
 def test_help_is_sentences() -> None:
     for words, command in leaves(cli.main):
         first = command.get_short_help_str(1000)

@@ -63,7 +63,7 @@ def opened(source: Source, all_snapshots: bool = False) -> Subject:
     Raises:
         IcebergCryptoError: a REST server does not list them, and its metadata file does not tell.
     """
-    if all_snapshots and isinstance(source.catalog, Catalog):
+    if isinstance(source.catalog, Catalog):  # a report says which snapshots were not checked
         source = replace(source, catalog=_pyiceberg.with_all_snapshots(source.catalog))
     return _loaded(replace(source, kms=source.client()), all_snapshots)
 
