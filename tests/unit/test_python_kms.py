@@ -180,6 +180,7 @@ def test_a_kms_that_is_called_too_often_is_asked_until_the_time_is_over() -> Non
 
 IN_VAULT = WrappedKey("vault", 1, b"vault:v1:AAAA").encode()
 TOKEN = {"token_env": "VAULTS_SECRET"}
+APP_ROLE = {"role_id": "r", "secret_id_env": "VAULTS_SECRET"}
 
 
 @pytest.fixture
@@ -190,6 +191,14 @@ def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultProxy]:
     double = FaultProxy(target_port=1).start()
     yield double
     double.stop()
+
+
+@pytest.mark.parametrize("login", [TOKEN, APP_ROLE], ids=["key", "login"])
+def test_a_vault_that_throttles(vault: FaultProxy, login: dict[str, str]) -> None:
+    vault.mode = ("status", 429, {}, '{"errors":["slow down"]}')
+    with pytest.raises(KmsUnavailableError, match="'k'.*slow down") as raised:
+        Vault(vault.url, **login).for_table(None).unwrap_key(IN_VAULT, "k")
+    assert raised.value.throttled
 
 
 def test_a_vault_that_lags_behind_a_rotation_is_asked_again(vault: FaultProxy) -> None:

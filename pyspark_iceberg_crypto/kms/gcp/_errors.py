@@ -86,7 +86,7 @@ ERRORS = ErrorTable(
             "{kms} cannot use '{subject}': {said}",
         ),
         Rule(
-            "RESOURCE_EXHAUSTED 5xx",
+            "RESOURCE_EXHAUSTED 429 5xx",
             KmsUnavailableError,
             problem="{kms} is not available for '{subject}': {said}",
         ),

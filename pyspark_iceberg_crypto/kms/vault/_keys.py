@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -147,9 +148,9 @@ class VaultKeys(MasterKeys):
         except (KmsUnavailableError, AccessDeniedError, ConfigurationError) as error:
             if f"'{key_id}'" in error.message:
                 raise
-            raise type(error)(
-                f"Key '{key_id}' cannot be used: {error.message}", error.hint
-            ) from error.__cause__
+            named = copy(error)  # with all that it says beside its text
+            named.message = f"Key '{key_id}' cannot be used: {error.message}"
+            raise named from error.__cause__
 
     def _encrypt(self, key: bytes, key_id: str) -> bytes:
         if not self._is_transit:
