@@ -109,6 +109,20 @@ def test_a_key_is_kept_for_its_time() -> None:
     assert own.asked == 4
 
 
+def test_a_key_that_comes_after_the_cache_was_closed_is_overwritten() -> None:
+    entries = []
+
+    class Closed(OwnKms):
+        def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+            entries.extend(kms._state.cache._entries.values())
+            kms.close()
+            return KEK
+
+    kms = CachedKms(Closed())
+    assert kms.unwrap_key(b"a", "k") == KEK
+    assert [bytes(entry.held) for entry in entries] == [bytes(len(KEK))]
+
+
 def test_threads_that_wait_for_one_key_share_a_call() -> None:
     entered, go = threading.Event(), threading.Event()
 
