@@ -167,6 +167,8 @@ class _Cache:
         with self._lock:
             entry.ends = time.monotonic() + self._seconds
             entry.load(unwrapped)
+            if self._entries.get(key) is not entry:  # closed meanwhile
+                entry.wipe()
         return unwrapped
 
     def _wipe_ended(self) -> None:

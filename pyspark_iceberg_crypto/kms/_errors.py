@@ -13,7 +13,7 @@ from pyspark_iceberg_crypto.errors import IcebergCryptoError, KmsUnavailableErro
 # What http.client and requests say of a header that cannot be sent; both go on to show it.
 _HEADER_SHOWN = re.compile(r"invalid[^\n]*header value", re.IGNORECASE)
 # The codes of answers that say that requests come too often.
-_THROTTLED = ("429", "RESOURCE_EXHAUSTED", "Throttling")
+_THROTTLED = ("429", "RESOURCE_EXHAUSTED", "Throttling", "hvac.exceptions.RateLimitExceeded")
 
 
 class Rule(NamedTuple):

@@ -3,12 +3,15 @@
 import traceback
 from importlib import import_module
 from string import Formatter
+from types import SimpleNamespace
 
 import pytest
+from google.api_core.exceptions import FailedPrecondition
 
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
+    KeyDisabledError,
     KeyNotFoundError,
     KmsUnavailableError,
     LoginFailedError,
@@ -129,6 +132,37 @@ def test_a_header_that_cannot_be_sent_is_in_no_traceback(behind: bool) -> None:
     found = typed(outer if behind else error)
     assert type(found) is LoginFailedError
     assert "token-4711" not in "".join(traceback.format_exception(found))
+
+
+class OfAwsError(Exception):
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.response = {"Error": {"Code": "KMSInvalidStateException", "Message": message}}
+
+
+def of_google(message: str) -> Exception:
+    status = {"error": {"status": "FAILED_PRECONDITION"}}
+    return FailedPrecondition(message, response=SimpleNamespace(json=lambda: status))
+
+
+@pytest.mark.parametrize(
+    ("error", "tables", "kind"),
+    [
+        (OfAwsError("arn:... is pending deletion."), ("aws", "keys of aws"), KeyDisabledError),
+        (OfAwsError("AWS KMS cannot communicate"), ("aws", "keys of aws"), IcebergCryptoError),
+        (of_google("k/1 is not enabled"), ("gcp", "keys unwrapped by gcp"), KeyDisabledError),
+        (of_google("EKM is unreachable"), ("gcp", "keys unwrapped by gcp"), IcebergCryptoError),
+    ],
+    ids=str,
+)
+def test_a_key_store_that_fails_is_no_disabled_key(
+    error: Exception, tables: tuple[str, ...], kind: type[IcebergCryptoError]
+) -> None:
+    """As in Java: both KMSs answer both in the same way, and only the message tells."""
+    for table in tables:
+        with pytest.raises(kind) as raised, TABLES[table].typed("no", kms="KMS", subject="k"):
+            raise error
+        assert type(raised.value) is kind
 
 
 def test_a_call_that_must_not_be_made_twice() -> None:

@@ -7,7 +7,7 @@ import pickle
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from doubles.faults import FaultProxy
 from harness.forks import in_a_fork
 
 from pyspark_iceberg_crypto import (
@@ -37,9 +38,10 @@ from pyspark_iceberg_crypto.kms import (
     Keystore,
     KmsCalls,
     Retry,
+    Vault,
     from_properties,
 )
-from pyspark_iceberg_crypto.kms._blob import decoded, parse
+from pyspark_iceberg_crypto.kms._blob import WrappedKey, decoded, parse
 from pyspark_iceberg_crypto.kms.gcp._keys import GcpKeys, crc32c
 from pyspark_iceberg_crypto.kms.hadoop._errors import Refused
 from pyspark_iceberg_crypto.kms.keystore import _pkcs12
@@ -105,6 +107,20 @@ def test_a_key_is_kept_for_its_time() -> None:
         False,
     ]
     assert own.asked == 4
+
+
+def test_a_key_that_comes_after_the_cache_was_closed_is_overwritten() -> None:
+    entries = []
+
+    class Closed(OwnKms):
+        def unwrap_key(self, wrapped_key: bytes, wrapping_key_id: str) -> bytes:
+            entries.extend(kms._state.cache._entries.values())
+            kms.close()
+            return KEK
+
+    kms = CachedKms(Closed())
+    assert kms.unwrap_key(b"a", "k") == KEK
+    assert [bytes(entry.held) for entry in entries] == [bytes(len(KEK))]
 
 
 def test_threads_that_wait_for_one_key_share_a_call() -> None:
@@ -174,6 +190,40 @@ def test_a_kms_that_is_called_too_often_is_asked_until_the_time_is_over() -> Non
     once = CachedKms(OwnKms(busy), retry=Retry(max_attempts=1))
     with pytest.raises(KmsUnavailableError, match="busy"):
         once.unwrap_key(b"a", "k")
+
+
+IN_VAULT = WrappedKey("vault", 1, b"vault:v1:AAAA").encode()
+TOKEN = {"token_env": "VAULTS_SECRET"}
+APP_ROLE = {"role_id": "r", "secret_id_env": "VAULTS_SECRET"}
+
+
+@pytest.fixture
+def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultProxy]:
+    """A double, which answers what its mode says."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("VAULTS_SECRET", "only-for-tests")
+    double = FaultProxy(target_port=1).start()
+    yield double
+    double.stop()
+
+
+@pytest.mark.parametrize("login", [TOKEN, APP_ROLE], ids=["key", "login"])
+def test_a_vault_that_throttles(vault: FaultProxy, login: dict[str, str]) -> None:
+    vault.mode = ("status", 429, {}, '{"errors":["slow down"]}')
+    with pytest.raises(KmsUnavailableError, match="'k'.*slow down") as raised:
+        Vault(vault.url, **login).for_table(None).unwrap_key(IN_VAULT, "k")
+    assert raised.value.throttled
+
+
+def test_a_vault_that_lags_behind_a_rotation_is_asked_again(vault: FaultProxy) -> None:
+    vault.mode = ("status", 400, {}, '{"errors":["invalid ciphertext: version is too new"]}')
+    kms = CachedKms(Vault(vault.url, **TOKEN), retry=QUICK)
+    with pytest.raises(KmsUnavailableError, match="does not have the version of key 'k'"):
+        kms.unwrap_key(IN_VAULT, "k")
+    assert kms.calls().retries == 2
+    key = base64.b64encode(KEK).decode()
+    vault.next = [vault.mode, ("status", 200, {}, json.dumps({"data": {"plaintext": key}}))]
+    assert kms.unwrap_key(IN_VAULT, "k") == KEK
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,10 @@ def _read(error: Any) -> tuple[Sequence[str], str]:
     code = str(answer["Error"].get("Code", ""))
     status = int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     kind = "Throttling" if "Throttling" in code else http_status(status)
-    return (code, kind), f"{code}, {answer['Error'].get('Message', '')}"
+    said = f"{code}, {answer['Error'].get('Message', '')}"
+    # A failing custom key store has the same code: a key's own state is pending deletion, or import.
+    is_pending = code == "KMSInvalidStateException" and "pending " in said
+    return (*(["pending"] if is_pending else []), code, kind), said
 
 
 ERRORS = ErrorTable(
@@ -42,10 +45,12 @@ ERRORS = ErrorTable(
             "check the name, the region and the account",
         ),
         Rule("DisabledException", errors.KeyDisabledError, "aws kms enable-key"),
+        Rule("pending", errors.KeyDisabledError, "aws kms describe-key shows its state"),
         Rule(
             "KMSInvalidStateException",
-            errors.KeyDisabledError,
-            "aws kms describe-key shows its state",
+            errors.IcebergCryptoError,
+            "aws kms describe-key shows its state; if it is in a custom key store, aws kms describe-custom-key-stores "
+            "shows whether that is connected",
         ),
         Rule(
             "AccessDeniedException",

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark_iceberg_crypto.errors import (
     AccessDeniedError,
     ConfigurationError,
+    IcebergCryptoError,
     KeyDisabledError,
     KeyNotFoundError,
     KmsUnavailableError,
@@ -25,13 +26,18 @@ def _read(error: Any) -> tuple[Sequence[str], str]:
             status = str(error.response.json()["error"]["status"])
         except (AttributeError, KeyError, TypeError, ValueError):
             status = ""
-        return (status, http_status(int(error.code or 500))), str(error.message)
+        said = str(error.message)
+        # A failing external key manager has the same status.
+        is_disabled = status == "FAILED_PRECONDITION" and any(words in said for words in _DISABLED)
+        codes = (*(["disabled"] if is_disabled else []), status)
+        return (*codes, http_status(int(error.code or 500))), said
     if module == "google.auth.exceptions" and type(error).__name__ not in _FIRST_LINE:
         # OAuth's error, which the library keeps first; the rest is the whole answer.
         return (), str(error.args[0]) if error.args else type(error).__name__
     return (), first_line(error)
 
 
+_DISABLED = ("is not enabled", "has no primary version")
 _FIRST_LINE = ("TransportError", "DefaultCredentialsError")
 _LOGIN_HINT = "log in again or replace the credentials file; check this host's clock too"
 ERRORS = ErrorTable(
@@ -80,13 +86,20 @@ ERRORS = ErrorTable(
             "{kms} does not let this login use '{subject}': {said}",
         ),
         Rule(
-            "FAILED_PRECONDITION",
+            "disabled",
             KeyDisabledError,
             "enable or restore the key version",
             "{kms} cannot use '{subject}': {said}",
         ),
         Rule(
-            "RESOURCE_EXHAUSTED 5xx",
+            "FAILED_PRECONDITION",
+            IcebergCryptoError,
+            "do what the message says; if it is an external key (Cloud EKM), check its key manager and the connection "
+            "to it",
+            "{kms} cannot use '{subject}': {said}",
+        ),
+        Rule(
+            "RESOURCE_EXHAUSTED 429 5xx",
             KmsUnavailableError,
             problem="{kms} is not available for '{subject}': {said}",
         ),

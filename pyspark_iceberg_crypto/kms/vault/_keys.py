@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,11 @@ class _Answer:
         words = ("encryption key not found", f"key type {_NEVER_CREATE} not")
         return self.status == 400 and any(word in self.message for word in words)
 
+    @property
+    def is_too_new(self) -> bool:
+        """Whether an answer to decrypt says that the key has no such version, or not yet."""
+        return self.status == 400 and "version is too new" in self.message
+
     def result(self, name: str) -> str:
         data = self.body.get("data")
         found = data.get(name) if self.status == 200 and isinstance(data, dict) else None
@@ -142,9 +148,9 @@ class VaultKeys(MasterKeys):
         except (KmsUnavailableError, AccessDeniedError, ConfigurationError) as error:
             if f"'{key_id}'" in error.message:
                 raise
-            raise type(error)(
-                f"Key '{key_id}' cannot be used: {error.message}", error.hint
-            ) from error.__cause__
+            named = copy(error)  # with all that it says beside its text
+            named.message = f"Key '{key_id}' cannot be used: {error.message}"
+            raise named from error.__cause__
 
     def _encrypt(self, key: bytes, key_id: str) -> bytes:
         if not self._is_transit:
@@ -176,8 +182,11 @@ class VaultKeys(MasterKeys):
     def _require_bound(self, key_id: str, ciphertext: str) -> None:
         """Make sure that a wrapped key is bound to its key id: a Vault before 1.13 ignores associated data."""
         other = {**_bound(f"{key_id}.other"), "ciphertext": ciphertext}
-        if self._ask("decrypt", key_id, other).status == 200:
+        answer = self._ask("decrypt", key_id, other)
+        if answer.status == 200:
             raise self._ignores_associated_data(key_id)
+        if answer.is_too_new:  # it was not tried
+            raise self._error(answer, "decrypt", key_id)
 
     def _require_authenticating(self, key_id: str, ciphertext: str) -> None:
         """Make sure that a key authenticates what it wraps: with associated data its tag must not fit."""
@@ -317,6 +326,14 @@ class VaultKeys(MasterKeys):
                 f"{vault} no longer unwraps with the version of key '{key_id}' that wrapped this: the key's "
                 "min_decryption_version is above it",
                 f"lower it: vault write {mount}/keys/{key_id}/config min_decryption_version=N",
+            )
+        if answer.is_too_new:
+            return KmsUnavailableError(
+                f"{vault} does not have the version of key '{key_id}' that wrapped this, or not yet {answer.told}",
+                "a standby or a secondary cluster has it soon after a rotation: try again, or give the address of the "
+                "active cluster. If it stays so, this Vault was restored from a snapshot before the rotation, or the "
+                "key was deleted and created again: restore the key from a backup that has the version (vault read "
+                f"{mount}/keys/{key_id}). Only if there never was one was the wrapped key changed",
             )
         if answer.status == 400 and operation == "decrypt":
             return BadWrappedKeyError(

@@ -92,7 +92,12 @@ ERRORS = ErrorTable(
             _NO_VAULT,
             "{what}: {vault} does not answer as Vault does",
         ),
-        Rule(  # sealed, not initialized, throttled, or broken
+        Rule(
+            "hvac.exceptions.RateLimitExceeded",
+            KmsUnavailableError,
+            "raise the rate limit (sys/quotas/rate-limit), or send fewer calls",
+        ),
+        Rule(  # sealed, not initialized, or broken
             "hvac.exceptions.VaultError", KmsUnavailableError, "look at vault status, and try again"
         ),
     ],

@@ -356,6 +356,14 @@ def test_takes_a_client_factory(role_jvm: Jvm, moto: AwsServer) -> None:
     assert client.travelled().unwrap(client.wrap(KEY, key), key) == KEY
 
 
+def test_an_arn_of_another_region_than_the_clients_own(role_jvm: Jvm) -> None:
+    """No property of the KMS says it: as with AWS_REGION or a profile, only the client knows it."""
+    arn = f"arn:aws:kms:eu-west-1:{ACCOUNT}:key/0"
+    with pytest.raises(errors.ConfigurationError, match="key/0") as caught:
+        role_jvm.client(ROLE, raw=True).wrap(KEY, arn)
+    assert f"one of eu-west-1, and the client asks {REGION}" in caught.value.hint
+
+
 def test_role_that_may_not_be_assumed(role_jvm: Jvm, sts: FaultProxy) -> None:
     body = (
         "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>User: u is not "

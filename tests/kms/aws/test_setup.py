@@ -226,7 +226,7 @@ REFUSED = {
     "ConflictException": (errors.KmsUnavailableError, "later"),
     "LimitExceededException": (errors.NotSupportedError, "quotas"),
     "UnsupportedOperationException": (errors.NotSupportedError, "symmetric"),
-    "KMSInvalidStateException": (errors.KeyDisabledError, "describe-key"),
+    "KMSInvalidStateException": (errors.IcebergCryptoError, "describe-custom-key-stores"),
     "NotFoundException": (errors.KeyNotFoundError, "region"),
     "SomethingNew": (errors.IcebergCryptoError, "API reference"),
 }

@@ -16,6 +16,7 @@ from pyspark_iceberg_crypto import BadWrappedKeyError, KmsUnavailableError
 from pyspark_iceberg_crypto.kms import CachedKms, KeyManagementClient, Kms, from_properties
 
 NETWORKED = ("vault", "aws", "gcp", "azure", "hadoop", "ranger")
+THROTTLED = ("status", 429, {"Retry-After": "1"}, "<html>slow down</html>")
 
 
 @pytest.fixture(autouse=True)
@@ -54,22 +55,29 @@ def test_the_class_itself_is_a_client(kms: Subject) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        *(pytest.param(fault, marks=pytest.mark.nightly) for fault in ("down", "reset")),
+        *(pytest.param(fault, marks=pytest.mark.nightly) for fault in ("down", "reset", THROTTLED)),
         ("status", 503, {}, "<html>"),
     ],
 )
 def test_an_outage(kms: Subject, client: CachedKms, fault: object) -> None:
-    """One request an attempt, so that nobody waits for a library's own retries."""
+    """One request an attempt, so that nobody waits for a library's own retries.
+
+    A KMS that is called too often is tried until the time is over, and not only three times.
+    """
     proxy = kms.backend.proxy
     assert proxy is not None
+    if fault == THROTTLED:
+        limits = {"encryption.kms.cache.ttl-ms": "0", "encryption.kms.retry.timeout-ms": "1000"}
+        client = from_properties({**kms.properties, **limits})
     blob = client.wrap_key(KEY, kms.key)
     assert client.unwrap_key(blob, kms.key) == KEY
     before = client.calls()
     proxy.forget()
     proxy.mode = fault
     kms.refused(KmsUnavailableError, lambda: client.unwrap_key(blob, kms.key), kms.key)
-    assert client.calls().retries - before.retries == 2
-    assert len(proxy.requests) == (0 if fault == "down" else 3)
+    retries = client.calls().retries - before.retries
+    assert retries > 4 if fault == THROTTLED else retries == 2
+    assert len(proxy.requests) == (0 if fault == "down" else retries + 1)
     proxy.mode = "pass"
     assert client.unwrap_key(blob, kms.key) == KEY
 

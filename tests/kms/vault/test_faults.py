@@ -153,6 +153,21 @@ def test_vaults_own_rate_limit(at: VaultWorld, login: dict[str, str], client: Cl
         at.vault.call("DELETE", "sys/quotas/rate-limit/tests")
 
 
+def test_a_standby_that_lags_behind_a_rotation(at: VaultWorld, login: dict[str, str]) -> None:
+    """Such a wrapped key is read later, and is no proof that Vault binds it to its key id."""
+    lags: list[Mode] = [
+        "pass",
+        ("status", 400, {}, vaults("invalid ciphertext: version is too new")),
+    ]
+    at.proxy.rule = lambda asked, _: lags.pop(0) if lags and "/decrypt/" in asked else "pass"
+    client = at.jvm.client({**login, "encryption.kms.cache.ttl-ms": "0"})
+    blob = client.wrap(DEK, at.key)
+    assert client.metrics()["retries"] == 1
+    lags += [("status", 400, {}, vaults("invalid ciphertext: version is too new"))]
+    assert client.unwrap(blob, at.key) == DEK
+    assert client.metrics()["retries"] == 2
+
+
 def test_uninitialised_and_sealed_vault(jvm: Jvm, own: VaultServer, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.touch(mode=0o600)

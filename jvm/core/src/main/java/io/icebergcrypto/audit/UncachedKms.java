@@ -92,6 +92,9 @@ public final class UncachedKms implements KeyManagementClient, AuthenticatedWrap
 
       try {
         return wrapping().unwrapKey(wrappedKey, wrappingKeyId);
+      } catch (KmsUnavailableException | LoginFailedException unknown) {
+        unknown.addSuppressed(e); // which is no news if this KMS has the key already
+        throw unknown;
       } catch (IcebergCryptoException neither) {
         e.addSuppressed(neither);
         throw e;

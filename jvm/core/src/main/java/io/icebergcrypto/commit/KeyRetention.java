@@ -1,5 +1,6 @@
 package io.icebergcrypto.commit;
 
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.StatisticsPaths;
@@ -178,10 +179,24 @@ public final class KeyRetention {
 
     List<EncryptedKey> all = keys.values().stream().filter(this::isKek).toList();
     EncryptedKey newest = all.stream().max(Comparator.comparingLong(Kek::madeAt)).orElse(null);
+    long settled = settledAt(all, EncryptionProperties.keyId(metadata.properties()), now);
     all.stream()
-        .filter(kek -> kek == newest || !isRetired(kek, newest, now))
+        .filter(kek -> kek == newest || !isRetired(kek, settled, now))
         .forEach(kek -> needed.add(kek.keyId()));
     return needed;
+  }
+
+  /**
+   * When the newest of the KEKs was made that are there for {@link #REPLACED}, and that commits
+   * take: no commit takes an older one. A KEK of another master key replaces none.
+   */
+  private static long settledAt(List<EncryptedKey> keks, String masterKeyId, long now) {
+    return keks.stream()
+        .filter(kek -> kek.encryptedById() != null && kek.encryptedById().equals(masterKeyId))
+        .mapToLong(Kek::madeAt)
+        .filter(made -> now - made > REPLACED.toMillis())
+        .max()
+        .orElse(0);
   }
 
   /** A key, and what encrypts it. */
@@ -207,9 +222,8 @@ public final class KeyRetention {
     return keks.contains(key.keyId());
   }
 
-  private static boolean isRetired(EncryptedKey kek, EncryptedKey newest, long now) {
+  private static boolean isRetired(EncryptedKey kek, long settled, long now) {
     long made = Kek.madeAt(kek);
-    boolean replaced = made < Kek.madeAt(newest) && now - Kek.madeAt(newest) > REPLACED.toMillis();
-    return made > 0 && (replaced || now - made > RETIRED.toMillis());
+    return made > 0 && (made < settled || now - made > RETIRED.toMillis());
   }
 }

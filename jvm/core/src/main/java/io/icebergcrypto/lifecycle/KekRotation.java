@@ -57,6 +57,11 @@ public record KekRotation(
       made.in(table.current());
     } else {
       table.commit(made::in);
+      String keyId = made.masterKeyId();
+      MasterKeyRotation.follow(
+          table,
+          new ValueKeyWrapping(table, catalog.context().allowedKeyIds(), keyId, false),
+          keyId);
     }
 
     return new KekRotation(

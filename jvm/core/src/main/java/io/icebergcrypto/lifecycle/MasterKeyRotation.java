@@ -152,6 +152,11 @@ public record MasterKeyRotation(
             requireKeyId(table.name(), metadata, keyId, keepsKeyId);
             return rotated(metadata, keks, valueKeys, keyId);
           });
+      if (!keyId.equals(EncryptionProperties.keyId(table.current().properties()))) {
+        follow(table, valueKeys, keyId);
+        return;
+      }
+
       if (isDone(table.current(), keks, valueKeys, keyId)) {
         return;
       }
@@ -165,6 +170,38 @@ public record MasterKeyRotation(
             "The table can be read and written. Call rotate_master_key again, before the old key is"
                 + " removed.")
         .inTable(table.name());
+  }
+
+  /**
+   * Rewraps what a commit has left under a master key, where another rotation has given the table
+   * another one in the same moment: a REST server takes both commits.
+   *
+   * @param valueKeys wraps those of the former one
+   * @param formerKeyId the master key that the table had when the commit began
+   */
+  static void follow(RotationTarget table, ValueKeyWrapping valueKeys, String formerKeyId) {
+    TableMetadata metadata = table.current();
+    String keyId = EncryptionProperties.keyId(metadata.properties());
+    Set<String> unneeded = unneeded(metadata);
+    boolean isLeft =
+        keyId != null
+            && !keyId.equals(formerKeyId)
+            && Kek.all(metadata).stream()
+                .filter(kek -> !unneeded.contains(kek.keyId()))
+                .anyMatch(kek -> formerKeyId.equals(kek.encryptedById()));
+    if (!isLeft) {
+      return;
+    }
+
+    try {
+      commit(table, new KekWrapping(table, keyId), valueKeys.to(keyId), keyId, true);
+    } catch (IcebergCryptoException e) {
+      throw e.withHint(
+          String.format(
+              "In the same moment, another rotation gave the table the key id '%s': call"
+                  + " rotate_master_key before '%s' is removed, which KEKs still need.",
+              keyId, formerKeyId));
+    }
   }
 
   /** Calls the KMS for all that is wrapped then. */
@@ -185,13 +222,12 @@ public record MasterKeyRotation(
     }
   }
 
-  /** Nothing is left to do, or another rotation came after this one. */
+  /** Nothing is left to do. */
   private static boolean isDone(
       TableMetadata metadata, KekWrapping keks, ValueKeyWrapping valueKeys, String keyId) {
-    return !keyId.equals(EncryptionProperties.keyId(metadata.properties()))
-        || Kek.all(metadata).stream()
-                .allMatch(kek -> keks.has(kek.keyId()) && keyId.equals(kek.encryptedById()))
-            && valueKeys.isDone(metadata);
+    return Kek.all(metadata).stream()
+            .allMatch(kek -> keks.has(kek.keyId()) && keyId.equals(kek.encryptedById()))
+        && valueKeys.isDone(metadata);
   }
 
   private static TableMetadata rotated(

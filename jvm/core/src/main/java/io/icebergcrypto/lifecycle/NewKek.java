@@ -56,6 +56,11 @@ final class NewKek {
     return kek.keyId();
   }
 
+  /** The id of the master key that wraps it. */
+  String masterKeyId() {
+    return kek.encryptedById();
+  }
+
   /** How many keys were encrypted again, in the metadata that was made last. */
   int rewrapped() {
     return rewrapped;

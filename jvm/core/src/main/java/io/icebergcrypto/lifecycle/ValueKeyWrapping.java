@@ -50,6 +50,13 @@ final class ValueKeyWrapping {
     formerly.add(EncryptionProperties.keyId(table.current().properties()));
   }
 
+  /** The same for a table that another rotation has given another master key. */
+  ValueKeyWrapping to(String newKeyId) {
+    ValueKeyWrapping other = new ValueKeyWrapping(table, allowed, newKeyId, false);
+    other.formerly.add(masterKeyId);
+    return other;
+  }
+
   /**
    * The new properties of value keys.
    *

@@ -1,6 +1,7 @@
 package io.icebergcrypto.values;
 
 import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
@@ -139,7 +140,8 @@ public final class ValueEncryption implements Serializable {
 
   /**
    * The same; null when this value cannot be decrypted, or its key not be had for good. A KMS that
-   * cannot be reached, and a login that fails, are still errors.
+   * cannot be reached, a login that fails, and a KMS that does not unwrap the value key or gives
+   * another one, are still errors.
    */
   public synchronized byte[] tryDecrypt(String name, byte[] value, byte[] context) {
     Named key = named(name);
@@ -149,6 +151,8 @@ public final class ValueEncryption implements Serializable {
 
     try {
       return decrypt(name, value, context);
+    } catch (BadWrappedKeyException e) {
+      throw e; // of the value key, and so of all values
     } catch (TamperedException e) {
       return null;
     } catch (AccessDeniedException | KeyNotFoundException | KeyDisabledException e) {

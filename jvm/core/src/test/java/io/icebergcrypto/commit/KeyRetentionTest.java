@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestLake;
@@ -334,8 +335,7 @@ class KeyRetentionTest extends LakeFixture {
                 like(list, "dead-stats", kek.keyId(), Map.of("statistics-path", "file:/gone")))
             .addEncryptionKey(like(list, "other-use", kek.keyId(), Map.of("owner", "someone")))
             .addEncryptionKey(kekOf(kek, "live", now - 700 * day))
-            .addEncryptionKey(kekOf(kek, "old", now - 759 * day))
-            .addEncryptionKey(kekOf(kek, "retired", now - 761 * day))
+            .addEncryptionKey(kekOf(kek, "replaced", now - 731 * day))
             .addEncryptionKey(kekOf(kek, "used", now - 800 * day))
             .addEncryptionKey(like(list, "other-use-2", "used", Map.of("owner", "someone")))
             .addEncryptionKey(like(kek, "no-time", "k1", Map.of()))
@@ -344,8 +344,8 @@ class KeyRetentionTest extends LakeFixture {
     TableMetadata pruned = KeyRetention.pruned(grown, KeyRetentionTest::notAsked, now);
     assertThat(ids(pruned))
         .containsAll(ids(metadata))
-        .contains("other-use", "other-use-2", "used", "live", "old", "no-time", "bad-time")
-        .doesNotContain("dead-list", "dead-stats", "retired");
+        .contains("other-use", "other-use-2", "used", "live", "no-time", "bad-time")
+        .doesNotContain("dead-list", "dead-stats", "replaced");
 
     // the table's own KEK is new: when it is there for 30 days, no commit takes an older one
     assertThat(ids(KeyRetention.pruned(grown, KeyRetentionTest::notAsked, now + 29 * day)))
@@ -359,6 +359,43 @@ class KeyRetentionTest extends LakeFixture {
         TableMetadata.buildFrom(metadata).removeSnapshots(metadata.snapshots()).build();
     assertThat(ids(KeyRetention.pruned(empty, KeyRetentionTest::notAsked, now + 2000 * day)))
         .containsExactly(kek.keyId());
+  }
+
+  /** Newer KEKs do not lengthen the time, and those that no commit takes do not begin it. */
+  @Test
+  void aKekGoesThirtyDaysAfterTheNextOne() {
+    Table table = TestLake.createTable(catalog, 1);
+    TableMetadata metadata = TestLake.metadata(table);
+    EncryptedKey kek = Kek.newest(metadata).orElseThrow();
+    long now = Kek.madeAt(kek); // 20 days after the one before
+    long day = 86_400_000;
+    TableMetadata grown =
+        TableMetadata.buildFrom(metadata)
+            .addEncryptionKey(kekOf(kek, "first", now - 50 * day))
+            .addEncryptionKey(kekOf(kek, "second", now - 20 * day))
+            .build();
+    assertThat(ids(KeyRetention.pruned(grown, KeyRetentionTest::notAsked, now + 10 * day)))
+        .contains(kek.keyId(), "first", "second");
+    assertThat(ids(KeyRetention.pruned(grown, KeyRetentionTest::notAsked, now + 11 * day)))
+        .contains(kek.keyId(), "second")
+        .doesNotContain("first");
+
+    TableMetadata two =
+        TableMetadata.buildFrom(metadata)
+            .addEncryptionKey(kekOf(kek, "old", now - 759 * day))
+            .build();
+    assertThat(ids(KeyRetention.pruned(two, KeyRetentionTest::notAsked, now))).contains("old");
+    assertThat(ids(KeyRetention.pruned(two, KeyRetentionTest::notAsked, now + 2 * day)))
+        .as("no commit takes one of this age")
+        .doesNotContain("old");
+
+    Map<String, String> later = Map.of("KEY_TIMESTAMP", String.valueOf(now + 1));
+    TableMetadata ofAnother =
+        TableMetadata.buildFrom(metadata).addEncryptionKey(like(kek, "k2's", "k2", later)).build();
+    TableMetadata unused =
+        TableMetadata.buildFrom(ofAnother).removeSnapshots(ofAnother.snapshots()).build();
+    assertThat(ids(KeyRetention.pruned(unused, KeyRetentionTest::notAsked, now + 31 * day)))
+        .contains(kek.keyId());
   }
 
   private static TableEncryptionManager notAsked() {

@@ -10,6 +10,7 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.blob.WrappedKey;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.testing.TestKeystore;
 import java.io.ByteArrayOutputStream;
@@ -216,7 +217,9 @@ class KeystoreKmsClientTest {
     ByteBuffer wrapped = client().wrapKey(KEK.duplicate(), "k1");
     changeStore(store -> store.deleteEntry("k1.v2"));
     assertThatThrownBy(() -> client().unwrapKey(wrapped, "k1"))
-        .isInstanceOf(KeyNotFoundException.class)
+        .isInstanceOfSatisfying(
+            KeyNotFoundException.class,
+            e -> assertThat(Causes.isOfKey(e)).as("an old copy of the file").isFalse())
         .hasMessageContainingAll("'k1', but not its version 2", keystore.path().toString());
   }
 

@@ -17,6 +17,7 @@ import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsMetrics;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.Backend;
+import io.icebergcrypto.testing.KeystoreDouble;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.Lie;
 import io.icebergcrypto.testing.NumberedCalls;
@@ -31,11 +32,13 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ExecutorService;
@@ -399,6 +402,50 @@ class RotationTest extends LakeFixture {
     TestLake.append(table, 3);
     TestLake.append(before, 4);
     assertWhole(1, 2, 3, 4);
+  }
+
+  /** A keystore during whose next calls something else happens, one thing each. */
+  public static final class Meanwhile extends KeystoreDouble {
+    private static final long serialVersionUID = 1L;
+    private static final Queue<Runnable> NEXT = new ArrayDeque<>();
+
+    @Override
+    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
+      Runnable next = NEXT.poll();
+      if (next != null) {
+        next.run();
+      }
+
+      return super.wrapKey(key, wrappingKeyId);
+    }
+  }
+
+  /** The server takes both commits, and the one that began before brings KEKs of the old key. */
+  @Test
+  @Tag("REST")
+  void ofTwoRotationsNeitherLeavesAKekUnderTheOldKey() throws IOException {
+    assumeTrue(backend == Backend.REST, "it would be a conflict");
+
+    Table table = TestLake.createTable(catalog, 1);
+    Map<String, String> slow = new HashMap<>(keystore().properties());
+    slow.remove("encryption.kms-type");
+    slow.put("encryption.kms-impl", Meanwhile.class.getName());
+    try (EncryptedCatalog other = new TestLake(backend, folder, slow).open(Map.of())) {
+      Meanwhile.NEXT.add(() -> rotateKek(true)); // whose KEK is wrapped when the commit has begun
+      Meanwhile.NEXT.add(() -> rotateMasterKey("k2"));
+      MasterKeyRotation.run(other, T, null, false);
+      assertThat(Meanwhile.NEXT).isEmpty();
+      assertThat(Kek.all(metadata(table)).stream().map(EncryptedKey::encryptedById))
+          .containsExactly("k2", "k2");
+
+      Meanwhile.NEXT.add(() -> rotateMasterKey("k1"));
+      String newest = KekRotation.run(other, T, true, false).newKekId();
+      TestLake.append(table, 1);
+      assertThat(kekOfCurrent(table)).isEqualTo(newest);
+    }
+
+    keystore().delete("k2");
+    assertWhole(0, 1);
   }
 
   private Transaction replacement(long id) {

@@ -420,6 +420,11 @@ class ValueKeyTableTest extends LakeFixture {
     WrappedValueKey key = keys().load().versions("a").get(0);
     try (EncryptedCatalog wrong = openSlow()) {
       Slow.CONFUSED.set(key.bytes());
+      ValueEncryption values = new ValueEncryption(new ValueKeyTable(wrong).load());
+      assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
+          .as("NULL would be taken for a value that was changed")
+          .isInstanceOf(BadWrappedKeyException.class)
+          .hasMessageContaining("value key 'a'");
       assertThatThrownBy(() -> MasterKeyRotation.run(wrong, KEYS, "k2", false))
           .isInstanceOf(BadWrappedKeyException.class)
           .hasMessageContaining("Table lake.db.keys: value key 'a', which master key 'k1' wrapped")

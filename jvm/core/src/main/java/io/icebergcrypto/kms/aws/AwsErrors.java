@@ -29,11 +29,12 @@ import software.amazon.awssdk.core.util.VersionInfo;
 /**
  * What the errors of the AWS SDK mean.
  *
+ * @param region the one that is asked; null when that is not known
  * @see <a href="https://docs.aws.amazon.com/kms/latest/APIReference/API_Decrypt.html">Decrypt</a>
  * @see <a href="https://docs.aws.amazon.com/kms/latest/APIReference/CommonErrors.html">Common
  *     errors</a>
  */
-record AwsErrors(AwsConfig config) {
+record AwsErrors(AwsConfig config, String region) {
   private static final Pattern KEY_ARN =
       Pattern.compile("arn:[^:]+:kms:(?<region>[^:]+):[0-9]*:(?:key|alias)/(?<name>.+)");
 
@@ -435,17 +436,15 @@ record AwsErrors(AwsConfig config) {
   /** What to do when the key's own region was not asked for it; null: it was. */
   private String otherRegion(String keyId) {
     Matcher arn = KEY_ARN.matcher(keyId);
-    if (!arn.matches() || config.region() == null || config.region().equals(arn.group("region"))) {
+    if (!arn.matches() || region == null || region.equals(arn.group("region"))) {
       return null;
     }
 
-    String region = arn.group("region");
-    return String.format("The ARN is one of %s, and the client asks %s. ", region, config.region())
+    String own = arn.group("region");
+    return String.format("The ARN is one of %s, and the client asks %s. ", own, region)
         + (arn.group("name").startsWith("mrk-")
-            ? "Use the key's ARN in "
-                + config.region()
-                + ", or its id, which is one in all regions."
-            : String.format("Set %s=%s.", AwsConfig.REGION, region));
+            ? "Use the key's ARN in " + region + ", or its id, which is one in all regions."
+            : String.format("Set %s=%s.", AwsConfig.REGION, own));
   }
 
   private static String whereToLook(String keyId) {

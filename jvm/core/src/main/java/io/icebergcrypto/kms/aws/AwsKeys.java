@@ -24,6 +24,7 @@ import software.amazon.awssdk.awscore.AwsRequestOverrideConfiguration;
 import software.amazon.awssdk.core.SdkBytes;
 import software.amazon.awssdk.core.exception.SdkServiceException;
 import software.amazon.awssdk.profiles.ProfileFileLocation;
+import software.amazon.awssdk.regions.Region;
 import software.amazon.awssdk.retries.StandardRetryStrategy;
 import software.amazon.awssdk.retries.api.BackoffStrategy;
 import software.amazon.awssdk.services.kms.KmsClient;
@@ -108,7 +109,7 @@ final class AwsKeys implements MasterKeys {
     } catch (IcebergCryptoException e) {
       throw e;
     } catch (RuntimeException e) {
-      throw new AwsErrors(config).typed(e, what, keyId);
+      throw new AwsErrors(config, region()).typed(e, what, keyId);
     }
   }
 
@@ -158,6 +159,16 @@ final class AwsKeys implements MasterKeys {
     }
 
     return bytes.asByteBuffer();
+  }
+
+  /** The region that is asked, which may come from a variable, a profile or a factory. */
+  private synchronized String region() {
+    return client == null ? config.region() : regionOf(client);
+  }
+
+  private static String regionOf(KmsClient client) {
+    Region region = client.serviceClientConfiguration().region();
+    return region == null ? null : region.id();
   }
 
   private synchronized KmsClient kms() {
@@ -247,7 +258,7 @@ final class AwsKeys implements MasterKeys {
       throw ignored(config, "endpoint " + config.endpoint(), endpoint, AwsConfig.ENDPOINT);
     }
 
-    String region = actual.region() == null ? null : actual.region().id();
+    String region = regionOf(made);
     if (config.region() != null && !config.region().equals(region)) {
       made.close();
       throw ignored(config, "region " + config.region(), region, AwsConfig.REGION);

@@ -2,6 +2,7 @@ package io.icebergcrypto.kms.call;
 
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.LoginFailedException;
 import java.nio.file.FileSystemException;
 import java.security.cert.CertPathBuilderException;
@@ -50,8 +51,8 @@ public final class Causes {
 
   /**
    * Whether an error says that a key may not be used, and not that a login failed, that the KMS
-   * refuses more than this key, or that a file of the KMS's settings cannot be read: these pass,
-   * and are no answer about the key.
+   * refuses more than this key, that it lacks only a version of it, or that a file of the KMS's
+   * settings cannot be read: these pass, and are no answer about the key.
    */
   public static boolean isOfKey(IcebergCryptoException error) {
     return !any(
@@ -59,6 +60,7 @@ public final class Causes {
         cause ->
             cause instanceof LoginFailedException
                 || cause instanceof FileSystemException
+                || cause instanceof KeyNotFoundException missing && missing.isOfVersion()
                 || cause instanceof AccessDeniedException denied && !denied.isOfKey());
   }
 

@@ -103,11 +103,12 @@ final class KeystoreKeys implements MasterKeys {
     }
 
     throw new KeyNotFoundException(
-        String.format(
-            "Keystore %s has key '%s', but not its version %d (entry '%s')",
-            config.file(), keyId, version, KeyVersions.entry(keyId, version)),
-        "Use the keystore that the table was written with, or restore the version from a backup of"
-            + " the file.");
+            String.format(
+                "Keystore %s has key '%s', but not its version %d (entry '%s')",
+                config.file(), keyId, version, KeyVersions.entry(keyId, version)),
+            "Use the keystore that the table was written with, or restore the version from a backup"
+                + " of the file.")
+        .ofVersion();
   }
 
   private KeystoreFile read() {

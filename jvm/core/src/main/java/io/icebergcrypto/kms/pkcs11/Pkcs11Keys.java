@@ -108,11 +108,12 @@ final class Pkcs11Keys implements MasterKeys {
 
     if (!holding.has(keyId, version)) {
       throw new KeyNotFoundException(
-          String.format(
-              "%s has key '%s', but not its version %d (CKA_LABEL '%s')",
-              place, keyId, version, KeyVersions.entry(keyId, version)),
-          "Use the token that the table was written with, or restore the version from the HSM's"
-              + " backup.");
+              String.format(
+                  "%s has key '%s', but not its version %d (CKA_LABEL '%s')",
+                  place, keyId, version, KeyVersions.entry(keyId, version)),
+              "Use the token that the table was written with, or restore the version from the HSM's"
+                  + " backup.")
+          .ofVersion();
     }
 
     try {

@@ -6,6 +6,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.config.MasterKeys;
@@ -25,6 +26,11 @@ record VaultErrors(VaultConfig config) {
 
   static boolean isInvalidToken(JsonHttp.Answer answer) {
     return VaultHttp.message(answer).contains(INVALID_TOKEN);
+  }
+
+  /** An answer to decrypt that says that the key has no such version, or not yet. */
+  static boolean isTooNew(JsonHttp.Answer answer) {
+    return answer.status() == 400 && VaultHttp.message(answer).contains("version is too new");
   }
 
   /** An answer to encrypt or decrypt that says the key is not there. */
@@ -94,6 +100,20 @@ record VaultErrors(VaultConfig config) {
           String.format(
               "Lower it: vault write %s/config min_decryption_version=N. Tables need every version"
                   + " that wrapped their keys.",
+              path));
+    }
+
+    if (isTooNew(answer)) {
+      return new KmsUnavailableException(
+          String.format(
+              "%s does not have the version of key '%s' that wrapped this, or not yet %s",
+              config, keyId, told),
+          String.format(
+              "A standby or a secondary cluster has it soon after a rotation: try again, or give"
+                  + " the address of the active cluster. If it stays so, this Vault was restored"
+                  + " from a snapshot before the rotation, or the key was deleted and created"
+                  + " again: restore the key from a backup that has the version (vault read %s)."
+                  + " Only if there never was one was the wrapped key changed.",
               path));
     }
 

@@ -177,9 +177,13 @@ final class VaultKeys implements MasterKeys {
    * data, and what it wrapped would not unwrap after an upgrade.
    */
   private void requireAssociatedData(String keyId, String ciphertext) {
-    JsonObject otherId = decryption(keyId + ".other", ciphertext);
-    if (ask(DECRYPT, keyId, otherId).status() == 200) {
+    JsonHttp.Answer answer = ask(DECRYPT, keyId, decryption(keyId + ".other", ciphertext));
+    if (answer.status() == 200) {
       throw ignoresAssociatedData(keyId);
+    }
+
+    if (VaultErrors.isTooNew(answer)) { // it was not tried
+      throw errors.of(answer, DECRYPT, keyId);
     }
   }
 

@@ -13,8 +13,7 @@ import software.amazon.awssdk.awscore.exception.AwsErrorDetails;
 import software.amazon.awssdk.awscore.exception.AwsServiceException;
 
 class AwsErrorsTest {
-  private static final AwsErrors ERRORS =
-      new AwsErrors(AwsConfig.of(Map.of(AwsConfig.REGION, "eu-central-1")));
+  private static final AwsErrors ERRORS = new AwsErrors(AwsConfig.of(Map.of()), "eu-central-1");
 
   @ParameterizedTest
   @CsvSource({
