@@ -629,11 +629,16 @@ def _write_local(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def delete(io: FileIO, location: str) -> None:
-    """Delete a file that no table refers to. An error is logged: another one led here, or a commit was made."""
+def delete(io: FileIO, location: str) -> bool:
+    """Delete a file that no table refers to; says whether it is gone.
+
+    An error is logged: another one led here, or a commit was made.
+    """
     try:
         io.delete(location)
     except FileNotFoundError:
         pass  # nothing was written yet
     except Exception as error:  # noqa: BLE001 (see above)
         _LOG.warning("%s could not be deleted: %s", location, error)
+        return False
+    return True

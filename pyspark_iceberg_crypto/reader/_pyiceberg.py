@@ -334,6 +334,31 @@ def with_snapshots(
     return parsed.model_copy(update={"snapshots": kept})
 
 
+class TrackedTransaction(Transaction):
+    """A transaction that knows which files were written for it."""
+
+    def __init__(self, table: Table) -> None:
+        """Begin; nothing is written yet."""
+        super().__init__(table)
+        self._own: list[str] = []
+
+    def _register_snapshot_producer(self, producer: Any) -> None:
+        super()._register_snapshot_producer(producer)
+        of_it = str(
+            producer.commit_uuid
+        )  # in the names of files; others were there, and were added
+        paths = [one.file_path for one in producer._added_data_files]
+        self._own += [one for one in paths if of_it in one.rpartition("/")[2]]
+
+    def written(self) -> list[str]:
+        """Return data files, manifests and manifest lists."""
+        files = list(self._own)
+        for one in self._snapshot_producers:
+            files += [*one._uncommitted_manifests, *one._written_manifests]
+            files += one._written_manifest_lists
+        return files
+
+
 class LocalScan(DataScan):
     """A scan that is planned here, and never by a server, whose plan has no keys."""
 

@@ -17,7 +17,7 @@ from pyiceberg.table.inspect import InspectTable
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from pyspark_iceberg_crypto.errors import NotSupportedError
+from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 from pyspark_iceberg_crypto.reader import _commit, _filters, _mac, _write
 from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
 from pyspark_iceberg_crypto.reader._plan import Planner
@@ -27,6 +27,7 @@ from pyspark_iceberg_crypto.reader._pyiceberg import (
     LocalScan,
     Table,
     TableMetadata,
+    TrackedTransaction,
 )
 from pyspark_iceberg_crypto.reader._rows import Rows
 
@@ -100,8 +101,8 @@ class OpenedTable(Table):
         """Load it again, and refuse what is not the same kind of table any more."""
         return self._of_same_kind(self._tables.load())
 
-    def _of_same_kind(self, fresh: OpenedTable) -> OpenedTable:
-        if type(fresh) is not type(self):
+    def _of_same_kind(self, fresh: OpenedTable | None) -> OpenedTable:
+        if fresh is None or type(fresh) is not type(self):
             raise self._is_another()
         return fresh
 
@@ -115,7 +116,17 @@ class PlaintextTable(OpenedTable):
     def transaction(self) -> Transaction:
         """Begin a transaction, unless the table is encrypted by now."""
         self._again()
-        return super().transaction()
+        return PlaintextTransaction(self)
+
+    def _again(self) -> OpenedTable:
+        fresh = None
+        try:
+            fresh = self._tables.load()
+        except ConfigurationError:
+            if self._tables.kms is not None:  # else it is encrypted, and nothing unwraps its keys
+                raise
+        with _commit.before_the_commit():
+            return self._of_same_kind(fresh)
 
     def _do_commit(
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
@@ -126,8 +137,33 @@ class PlaintextTable(OpenedTable):
     def _is_another(self) -> NotSupportedError:
         return NotSupportedError(
             f"Table {self.loaded.table} was encrypted since it was opened",
-            "Nothing was written. Open it again with open_table.",
+            "Nothing was committed. Open it again with open_table.",
         )
+
+
+class PlaintextTransaction(TrackedTransaction):
+    """A transaction that leaves no plaintext of rows when the table was encrypted meanwhile."""
+
+    def commit_transaction(self) -> Table:
+        """Commit; see `pyiceberg.table.Transaction.commit_transaction`.
+
+        Raises:
+            NotSupportedError: the table was encrypted; the files of this transaction were deleted.
+        """
+        try:
+            return super().commit_transaction()
+        except NotSupportedError as error:
+            if not _commit.is_before(error):
+                raise
+            stored = self._table.io
+            left = [one for one in self.written() if not _commit.delete(stored, one)]
+            if not left:
+                raise
+            raise NotSupportedError(
+                error.message,
+                f"Nothing was committed. Delete {', '.join(left)}, which were written in plaintext and could not be "
+                "deleted. Then open it again with open_table.",
+            ) from error
 
 
 class EncryptedTable(OpenedTable):

@@ -11,6 +11,7 @@ from typing import Any
 
 import boto3
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from botocore.stub import Stubber
 from doubles.rest_catalog import RestCatalogDouble
@@ -39,6 +40,10 @@ def table(folder: Path, **options: Any) -> Writer:
     writer = Writer(folder, SCHEMA, **options)
     writer.append([{"id": 1}, {"id": 2}])
     return writer
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
 
 
 def ids(table: Table) -> list[int]:
@@ -76,19 +81,30 @@ def test_sql(sql: SqlCatalog, tmp_path: Path) -> None:
     assert ids(opened) == [1, 2, 3]  # as it was loaded
 
 
-def test_a_plaintext_table_that_gets_encrypted(sql: SqlCatalog, tmp_path: Path) -> None:
+def test_a_plaintext_table_that_gets_encrypted(
+    sql: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change that began before leaves nothing, or says what; files that were added stay."""
     writer = table(tmp_path / "t")
     sql.create_table("db.t", SCHEMA)
     opened = open_table(sql, "db.t", kms=writer.kms)
-    opened.append(pa.table({"id": pa.array([7], pa.int64())}))
+    written_before = str(tmp_path / "before.parquet")
+    pq.write_table(rows(6), written_before)
+    opened.append(rows(7))
     assert ids(opened.refresh()) == [7]
+    before = {*tmp_path.rglob("*")}
+    begun, hindered = opened.transaction(), open_table(sql, "db.t").transaction()
+    for each in (begun, hindered):
+        each.append(rows(8))
+        each.overwrite(rows(9), "id = 8")
+        each.add_files([written_before])
     with sql.engine.begin() as connection:
         connection.execute(
             text("UPDATE iceberg_tables SET metadata_location = :new"), {"new": writer.location}
         )
-    before = {*tmp_path.rglob("*")}
     for change in (
-        lambda: opened.append(pa.table({"id": pa.array([8], pa.int64())})),
+        begun.commit_transaction,
+        lambda: opened.append(rows(8)),
         lambda: opened.delete("id = 7"),
         lambda: opened.update_schema().add_column("n", LongType()).commit(),
         opened.refresh,
@@ -97,7 +113,12 @@ def test_a_plaintext_table_that_gets_encrypted(sql: SqlCatalog, tmp_path: Path) 
             errors.NotSupportedError, match=r"Table lake\.db\.t was encrypted since"
         ):
             change()
-    assert {*tmp_path.rglob("*")} == before
+    with monkeypatch.context() as patched, pytest.raises(errors.NotSupportedError) as refused:
+        patched.setattr(type(hindered._table.io), "delete", None)
+        hindered.commit_transaction()
+    left = {*tmp_path.rglob("*")} - before
+    assert len(left) > 4 and all(str(one) in refused.value.hint for one in left)
+    assert written_before not in refused.value.hint
 
 
 def test_a_plaintext_table_is_told_to_be_one(sql: SqlCatalog, tmp_path: Path) -> None:
@@ -226,6 +247,23 @@ def test_rest_has_keys_from_the_servers_answer_alone(
     del server.tables["db.t"]
     with pytest.raises(errors.TableNotFoundError):
         opened.refresh()
+
+
+def test_rest_a_plaintext_table_that_gets_encrypted_as_it_is_committed(
+    server: RestCatalogDouble, sql: SqlCatalog, tmp_path: Path
+) -> None:
+    """The server refuses, and PyIceberg would try again."""
+    writer = table(tmp_path / "t", signed=False)
+    plain = sql.create_table("db.t", SCHEMA)
+    document = json.loads(plain.metadata.model_dump_json())
+    server.tables["db.t"] = (plain.metadata_location, document)
+    opened = open_table(RestCatalog("lake", uri=server.url), "db.t")
+    before = {*tmp_path.rglob("*")}
+    server.first = lambda: server.tables.update({"db.t": (writer.location, writer.document)})
+    with pytest.raises(errors.NotSupportedError, match="was encrypted since"):
+        opened.append(rows(8))
+    assert server.first is None
+    assert {one for one in tmp_path.rglob("*") if one.is_file()} <= before
 
 
 def test_rest_takes_rules_from_the_call_alone(server: RestCatalogDouble, tmp_path: Path) -> None:
