@@ -104,7 +104,7 @@ class Source:
         """Find the table, and read its metadata file once."""
         raise NotImplementedError
 
-    def io(self, properties: Mapping[str, str], location: str) -> FileIO:
+    def io(self, location: str) -> FileIO:
         """Make the FileIO of its files."""
         raise NotImplementedError
 
@@ -119,7 +119,7 @@ class Source:
     def _read(self, name: str, location: str) -> bytes:
         file = ExpectedFile(name, location)
         try:
-            with self.io({}, location).new_input(location).open() as stream:
+            with self.io(location).new_input(location).open() as stream:
                 length = _ags1.length_of(stream, file)
                 _document.require_length(location, length)
                 stream.seek(0)
@@ -150,9 +150,9 @@ class OfCatalog(Source):
         name = f"{self.catalog.name}.{'.'.join(at.identifier)}"
         return Found(at, name, None if at.answer is not None else self._read(name, at.location))
 
-    def io(self, properties: Mapping[str, str], location: str) -> FileIO:
+    def io(self, location: str) -> FileIO:
         """Make the FileIO of its files."""
-        return _pyiceberg.file_io(self.catalog, properties, location)
+        return _pyiceberg.file_io(self.catalog, location)
 
     def committer(self, table: str, settings: Settings) -> Committer:
         """Return what commits changes."""
@@ -183,13 +183,13 @@ class OfPath(Source):
         """Find the table, and read its metadata file once."""
         location = self._path
         if not _METADATA_FILE.search(location):
-            location = current_metadata(self.io({}, location), location)
+            location = current_metadata(self.io(location), location)
         at = Pointer(("path", self._name), location)
         return Found(at, self._name, self._read(self._name, location))
 
-    def io(self, properties: Mapping[str, str], location: str) -> FileIO:
+    def io(self, location: str) -> FileIO:
         """Make the FileIO of its files."""
-        return _pyiceberg.file_io(None, {**self._properties, **properties}, location)
+        return _pyiceberg.file_io(self._properties, location)
 
     def committer(self, table: str, settings: Settings) -> Committer:
         """Return what commits changes."""
@@ -227,28 +227,16 @@ class Tables:
     def _load(self) -> OpenedTable:
         return self.made(self.source.find())
 
-    def made(self, found: Found, has: tuple[FileIO, dict[str, str]] | None = None) -> OpenedTable:
-        """Make a table of what was found, and check its metadata.
-
-        Args:
-            found: its metadata.
-            has: its FileIO and configuration, where these are there.
-        """
+    def made(self, found: Found) -> OpenedTable:
+        """Make a table of what was found, and check its metadata."""
         text = None if found.stored is None else _text(found)
-        document = found.at.answer if text is None else _parsed(found, text)
-        loaded = Loaded(
-            found.name, found.at.location, document or {}, found.stored, found.at.parameters
-        )
+        document = _parsed(found, text)
+        loaded = Loaded(found.name, found.at.location, document, found.stored, found.at.parameters)
         kms = self._for_table(loaded)
         keys = TableKeys(found.name, loaded.document, kms)
         _checks.check(loaded, keys, kms, self.source.trust, self.settings)
-        answered = found.at.table
-        if text is None and answered is not None:
-            metadata, io = answered.metadata, answered.io
-        else:
-            metadata = _metadata(found, text or json.dumps(document).encode())
-            io = has[0] if has else self.source.io(metadata.properties, found.at.location)
-        config = answered.config if answered else has[1] if has else {}
+        metadata = _metadata(found, text or json.dumps(document).encode())
+        io = found.at.io or self.source.io(found.at.location)
         kind: type[OpenedTable] = PlaintextTable
         if loaded.key_id is not None:
             kind = EncryptedTable
@@ -266,7 +254,7 @@ class Tables:
             found.at.location,
             io,
             self.source.catalog,
-            config,
+            dict(found.at.config),
             tables=self,
             loaded=loaded,
         )
@@ -299,9 +287,9 @@ def _text(found: Found) -> bytes:
         raise in_table(error, found.name) from error
 
 
-def _parsed(found: Found, text: bytes) -> dict[str, Any]:
+def _parsed(found: Found, text: bytes | None) -> dict[str, Any]:
     try:
-        return _document.metadata(text)
+        return _document.formed(found.at.answer) if text is None else _document.metadata(text)
     except (ValueError, RecursionError) as error:
         raise _not_metadata(found, error) from error
 

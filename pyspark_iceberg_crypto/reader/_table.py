@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import pyarrow as pa
@@ -155,8 +156,7 @@ class PlaintextTransaction(TrackedTransaction):
         except NotSupportedError as error:
             if not _commit.is_before(error):
                 raise
-            stored = self._table.io
-            left = [one for one in self.written() if not _commit.delete(stored, one)]
+            left = [one for one in self.written() if not _commit.delete(self.io, one)]
             if not left:
                 raise
             raise NotSupportedError(
@@ -205,8 +205,8 @@ class EncryptedTable(OpenedTable):
 
     def loaded_again(self, at: Pointer, stored: bytes | None) -> OpenedTable:
         """Make the table of other metadata, after the same checks, without reading it."""
-        found = Found(at, self.loaded.table, stored)
-        return self._of_same_kind(self._tables.made(found, (self.stored, dict(self.config))))
+        at = replace(at, io=self.stored, config=self.config)
+        return self._of_same_kind(self._tables.made(Found(at, self.loaded.table, stored)))
 
     def as_it_is(self) -> EncryptedTable:
         """Return a table of the same metadata and keys, which stay what they are when this one is loaded again."""

@@ -121,6 +121,35 @@ def test_a_plaintext_table_that_gets_encrypted(
     assert written_before not in refused.value.hint
 
 
+@pytest.mark.parametrize("kind", ["sql", "path", "rest"])
+@pytest.mark.parametrize("key_id", ["k1", None])
+def test_a_table_does_not_choose_how_its_files_are_read(
+    sql: SqlCatalog, server: RestCatalogDouble, tmp_path: Path, kind: str, key_id: str | None
+) -> None:
+    """Who may set its properties would get the reader's login to the storage."""
+    writer = table(tmp_path / "t", key_id=key_id, hadoop=kind == "path", signed=kind != "rest")
+    chosen = {"py-io-impl": "stranger.FileIO", "s3.endpoint": "http://127.0.0.1:1"}
+    writer.document["properties"] |= chosen
+    writer.append([{"id": 3}])
+    catalog: Any = sql if kind == "sql" else tmp_path
+    name = "t" if kind == "path" else "db.t"
+    properties = {"s3.region": "r"} if kind == "path" else {}
+    if kind == "sql":
+        _load._pyiceberg.register(sql, ("db", "t"), writer.location)
+    if kind == "rest":
+        server.tables[name] = (writer.location, writer.document)
+        server.config = {"s3.region": "r"}
+        catalog = RestCatalog("lake", uri=server.url)
+    opened = open_table(catalog, name, kms=writer.kms, properties=properties)
+    assert chosen.items() <= opened.properties.items()
+    stored = getattr(opened, "stored", opened.io).properties
+    assert not chosen.keys() & stored.keys()
+    assert stored.get("s3.region") == (None if kind == "sql" else "r")
+    if key_id is not None:
+        assert ids(opened) == [1, 2, 3]
+        assert verify_table(catalog, name, kms=writer.kms, properties=properties).ok
+
+
 def test_a_plaintext_table_is_told_to_be_one(sql: SqlCatalog, tmp_path: Path) -> None:
     writer = table(tmp_path / "t", key_id=None)
     sql.register_table("db.t", writer.location)
