@@ -17,6 +17,7 @@ from pyiceberg.io import FileIO
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
+    NotSupportedError,
     TableNotFoundError,
     TamperedError,
 )
@@ -215,27 +216,33 @@ class Tables:
         self.settings = settings
         self.pickle_file_keys = pickle_file_keys
 
-    def load(self) -> OpenedTable:
-        """Load the table, and check its metadata; a hash of Hive that differs is looked at again."""
+    def load(self, has_rows: bool = True) -> OpenedTable:
+        """Load the table, and check its metadata; a hash of Hive that differs is looked at again.
+
+        Args:
+            has_rows: as of `made`.
+        """
         for delay in _LOOK_AGAIN_S if self.source.trust is Trust.HIVE else ():
             try:
-                return self._load()
+                return self.made(self.source.find(), has_rows)
             except TamperedError:
                 time.sleep(delay)
-        return self._load()
+        return self.made(self.source.find(), has_rows)
 
-    def _load(self) -> OpenedTable:
-        return self.made(self.source.find())
+    def made(self, found: Found, has_rows: bool = True) -> OpenedTable:
+        """Make a table of what was found, and check its metadata.
 
-    def made(self, found: Found) -> OpenedTable:
-        """Make a table of what was found, and check its metadata."""
+        Args:
+            found: its metadata.
+            has_rows: whether rows are read, of columns whose types PyIceberg has to know.
+        """
         text = None if found.stored is None else _text(found)
         document = _parsed(found, text)
         loaded = Loaded(found.name, found.at.location, document, found.stored, found.at.parameters)
         kms = self._for_table(loaded)
         keys = TableKeys(found.name, loaded.document, kms)
         _checks.check(loaded, keys, kms, self.source.trust, self.settings)
-        metadata = _metadata(found, text or json.dumps(document).encode())
+        metadata = _metadata(found, document, text, has_rows)
         io = found.at.io or self.source.io(found.at.location)
         kind: type[OpenedTable] = PlaintextTable
         if loaded.key_id is not None:
@@ -294,10 +301,21 @@ def _parsed(found: Found, text: bytes | None) -> dict[str, Any]:
         raise _not_metadata(found, error) from error
 
 
-def _metadata(found: Found, text: bytes) -> TableMetadata:
+def _metadata(
+    found: Found, document: Mapping[str, Any], text: bytes | None, has_rows: bool
+) -> TableMetadata:
     try:
-        return _pyiceberg.table_metadata(text)
+        return _pyiceberg.table_metadata(text or json.dumps(document).encode())
     except Exception as error:
+        if unknown := _pyiceberg.unknown_types(document):
+            if not has_rows:
+                known = _pyiceberg.with_types(document, dict.fromkeys(unknown, "binary"))
+                return _metadata(found, known, None, has_rows)
+            raise NotSupportedError(
+                f"Table {found.name} is not read in Python: it has, or had, columns of type {', '.join(unknown)}, "
+                "which PyIceberg does not know",
+                "Use Spark. verify_table, inspect_file and table_readers work in Python, too.",
+            ) from error
         raise _not_metadata(found, error) from error
 
 

@@ -25,7 +25,7 @@ import pyarrow.compute as _compute
 from pyarrow.fs import FileSelector
 from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.exceptions import CommitStateUnknownException, ValidationError
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO, InputFile, load_file_io
 from pyiceberg.io.pyarrow import (
@@ -82,6 +82,7 @@ from pyiceberg.table.update.snapshot import (
     _OverwriteFiles,
     _SnapshotProducer,
 )
+from pyiceberg.types import NestedField
 
 from pyspark_iceberg_crypto.reader._bounded_avro import kind_of
 from pyspark_iceberg_crypto.reader._checks import Trust
@@ -117,6 +118,7 @@ check_compatible = _check_pyarrow_schema_compatible
 parse_row_filter = _parse_row_filter
 partitions = _determine_partitions
 
+_TYPED = ("type", "element", "key", "value")
 _OF_NO_TABLE = json.loads(
     new_table_metadata(
         Schema(), UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, ""
@@ -304,6 +306,42 @@ def table_metadata(document: bytes) -> TableMetadata:
     return TableMetadataUtil.parse_raw(document.decode("utf-8-sig"))
 
 
+def unknown_types(document: Mapping[str, Any]) -> list[str]:
+    """Return the types of columns, also of former schemas, that PyIceberg does not know; it knows none of variant."""
+    told = {holder[name] for holder, name in _types_in(document)}
+    return sorted(one for one in told if not _is_known(one))
+
+
+def with_types(document: Mapping[str, Any], types: Mapping[str, str]) -> dict[str, Any]:
+    """Return metadata with other types in place of some."""
+    made = copy.deepcopy(dict(document))
+    for holder, name in _types_in(made):
+        holder[name] = types.get(holder[name], holder[name])
+    return made
+
+
+def _types_in(document: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Find names of types: what has them, and by which name."""
+    ends = [document.get("schemas"), document.get("schema")]
+    while ends:
+        one = ends.pop()
+        if isinstance(one, list):
+            ends += one
+        elif isinstance(one, dict):
+            ends += [one.get(name) for name in ("fields", *_TYPED) if name in one]
+            yield from ((one, name) for name in _TYPED if isinstance(one.get(name), str))
+
+
+def _is_known(kind: str) -> bool:
+    if kind in ("struct", "list", "map"):
+        return True
+    try:
+        NestedField(1, "c", kind, required=False)
+    except (ValueError, ValidationError):
+        return False
+    return True
+
+
 def read_manifest_list(file: InputFile, authentic: bool) -> Iterator[ManifestFile]:
     """Read a manifest list, with the fields of format version 3; `authentic` as of `entries`."""
     with kind_of(authentic)(
@@ -369,9 +407,9 @@ class TrackedTransaction(Transaction):
         self._own: list[str] = []
 
     @property
-    def io(self) -> FileIO:
-        """The FileIO of the table's files."""
-        return self._table.io
+    def table(self) -> Any:
+        """The table that it changes."""
+        return self._table
 
     def _register_snapshot_producer(self, producer: Any) -> None:
         super()._register_snapshot_producer(producer)

@@ -136,10 +136,7 @@ class PlaintextTable(OpenedTable):
         super()._do_commit(updates, requirements)
 
     def _is_another(self) -> NotSupportedError:
-        return NotSupportedError(
-            f"Table {self.loaded.table} was encrypted since it was opened",
-            "Nothing was committed. Open it again with open_table.",
-        )
+        return _was_encrypted(self.loaded.table)
 
 
 class PlaintextTransaction(TrackedTransaction):
@@ -156,14 +153,17 @@ class PlaintextTransaction(TrackedTransaction):
         except NotSupportedError as error:
             if not _commit.is_before(error):
                 raise
-            left = [one for one in self.written() if not _commit.delete(self.io, one)]
-            if not left:
-                raise
-            raise NotSupportedError(
-                error.message,
-                f"Nothing was committed. Delete {', '.join(left)}, which were written in plaintext and could not be "
-                "deleted. Then open it again with open_table.",
-            ) from error
+            left = [one for one in self.written() if not _commit.delete(self.table.io, one)]
+            raise _was_encrypted(self.table.loaded.table, left) from error
+
+
+def _was_encrypted(table: str, left: Sequence[str] = ()) -> NotSupportedError:
+    """Of a table that was plaintext; `left` are files of a change that could not be deleted."""
+    these = f"Delete {', '.join(left)}, which have rows in plaintext. " if left else ""
+    return NotSupportedError(
+        f"Table {table} was encrypted since it was opened",
+        f"Nothing was committed. {these}Open it again with open_table.",
+    )
 
 
 class EncryptedTable(OpenedTable):

@@ -28,7 +28,7 @@ from sqlalchemy import text
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms import BY_TYPE
 from pyspark_iceberg_crypto.kms._settings import settings
-from pyspark_iceberg_crypto.reader import _load, open_table, verify_table
+from pyspark_iceberg_crypto.reader import _load, open_table, table_readers, verify_table
 from pyspark_iceberg_crypto.reader._table import PlaintextTable
 from pyspark_iceberg_crypto.reader.proof import _opened
 from reader.metastore import entry, hive
@@ -114,11 +114,42 @@ def test_a_plaintext_table_that_gets_encrypted(
         ):
             change()
     with monkeypatch.context() as patched, pytest.raises(errors.NotSupportedError) as refused:
-        patched.setattr(type(hindered._table.io), "delete", None)
+        patched.setattr(type(hindered.table.io), "delete", None)
         hindered.commit_transaction()
     left = {*tmp_path.rglob("*")} - before
     assert len(left) > 4 and all(str(one) in refused.value.hint for one in left)
     assert written_before not in refused.value.hint
+
+
+@pytest.mark.parametrize("kind", ["sql", "path", "rest"])
+@pytest.mark.parametrize("is_current", [True, False])
+def test_a_table_with_types_that_pyiceberg_does_not_know(
+    sql: SqlCatalog, server: RestCatalogDouble, tmp_path: Path, kind: str, is_current: bool
+) -> None:
+    """Rows are not read; what only looks at metadata and files works."""
+    writer = table(tmp_path / "t", hadoop=kind == "path", signed=kind != "rest")
+    types = ["variant", {"type": "list", "element-id": 9, "element": "geometry(srid:4326)"}]
+    fields = [{"id": 7 + i, "name": f"n{i}", "required": False, "type": types[i]} for i in (0, 1)]
+    if is_current:
+        writer.document["schemas"][0]["fields"] += fields
+    else:
+        writer.document["schemas"].append({"type": "struct", "schema-id": 1, "fields": fields})
+    writer.document["last-column-id"] = 9
+    writer.write()
+    catalog: Any = sql if kind == "sql" else tmp_path
+    name = "t" if kind == "path" else "db.t"
+    if kind == "sql":
+        _load._pyiceberg.register(sql, ("db", "t"), writer.location)
+    if kind == "rest":
+        server.tables[name] = (writer.location, writer.document)
+        catalog = RestCatalog("lake", uri=server.url)
+    with pytest.raises(
+        errors.NotSupportedError, match=r"type geometry\(srid:4326\), variant, which.*\n.*Use Spark"
+    ):
+        open_table(catalog, name, kms=writer.kms)
+    report = verify_table(catalog, name, kms=writer.kms, deep=True)
+    assert report.ok and len(report.files) == 3
+    assert table_readers(catalog, name, kms=writer.kms).readers
 
 
 @pytest.mark.parametrize("kind", ["sql", "path", "rest"])
