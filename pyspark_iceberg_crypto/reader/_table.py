@@ -34,9 +34,11 @@ from pyspark_iceberg_crypto.reader._rows import Rows
 
 if TYPE_CHECKING:
     import polars as pl
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Transaction
     from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.table.update import TableRequirement, TableUpdate
+    from pyiceberg.table.update.schema import UpdateSchema
 
     from pyspark_iceberg_crypto.reader._checks import Loaded
     from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
@@ -186,6 +188,14 @@ class EncryptedTable(OpenedTable):
         self._committer()
         return _write.EncryptedTransaction(self)
 
+    def update_schema(
+        self, allow_incompatible_changes: bool = False, case_sensitive: bool = True
+    ) -> UpdateSchema:
+        """Change columns, in a transaction of its own; see `pyiceberg.table.Table.update_schema`."""
+        self._committer()
+        transaction = _write.EncryptedTransaction(self, autocommit=True)
+        return transaction.update_schema(allow_incompatible_changes, case_sensitive)
+
     def writing_kek(self) -> EncryptedKey:
         """Return the KEK of a commit; see `TableKeys.for_writing`."""
         return _write.writing_kek(self)
@@ -233,6 +243,20 @@ class EncryptedTable(OpenedTable):
                 changes = _commit.changes_of(self, updates, self.keys)
                 finish = committer.prepare(self, changes, requirements)
             self._become(finish())
+
+    def has_schema(self, schema: Schema) -> bool | None:
+        """Refresh; say whether the table has the schema of a commit without snapshots that was refused.
+
+        Returns:
+            None if that cannot be told, as of a former schema.
+        """
+        try:
+            self.refresh()
+        except Exception:  # noqa: BLE001 (the error that led here counts)
+            return None
+        if self.schema() == schema:
+            return True
+        return None if schema in self.schemas().values() else False
 
     def has_any(self, made: Sequence[Snapshot], before: TableMetadata) -> bool | None:
         """Refresh; say whether the table has one of the snapshots of a commit that was refused.
