@@ -214,7 +214,7 @@ class Rest(Committer):
         """See `Committer`. The server knows nothing of KEKs, so the table's are looked at before and after."""
         loaded, keys, made = table.loaded, table.keys, _snapshots_of(changes)
         try:
-            now = table.again()
+            now = table.again()  # with credentials that may be newer
         except (IcebergCryptoError, *_REFUSALS):
             raise
         except Exception as error:
@@ -234,7 +234,8 @@ class Rest(Committer):
             problem = None
             try:
                 if (problem := not_kept(loaded.table, made, document, loaded.location)) is None:
-                    return table.loaded_again(Pointer(table.name(), location, {}, document), None)
+                    at = Pointer(table.name(), location, {}, document, now.stored, now.config)
+                    return table.loaded_again(at, None)
             except Exception as error:
                 raise committed(loaded.table, error, made) from error
             raise problem

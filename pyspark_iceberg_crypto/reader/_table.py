@@ -215,7 +215,8 @@ class EncryptedTable(OpenedTable):
 
     def loaded_again(self, at: Pointer, stored: bytes | None) -> OpenedTable:
         """Make the table of other metadata, after the same checks, without reading it."""
-        at = replace(at, io=self.stored, config=self.config)
+        if at.io is None:
+            at = replace(at, io=self.stored, config=self.config)
         return self._of_same_kind(self._tables.made(Found(at, self.loaded.table, stored)))
 
     def as_it_is(self) -> EncryptedTable:

@@ -1284,6 +1284,16 @@ def test_a_request_that_a_proxy_sends_twice(
         rest.open().scan(snapshot_id=one).to_arrow()
 
 
+def test_rest_commits_take_newer_credentials(server: RestCatalogDouble, rest: Place) -> None:
+    token = "s3.session-token"
+    server.config = {token: "old"}
+    table = rest.create(location=rest.folder.as_uri())
+    server.config = {token: "new"}
+    table.append(rows(1))
+    assert (table.stored.properties[token], table.config[token]) == ("new", "new")
+    assert ids(table) == [1]
+
+
 @pytest.mark.parametrize("others", ["none", "one on top", "a conflict"])
 def test_a_change_of_columns_that_a_proxy_sends_twice(
     server: RestCatalogDouble, rest: Place, others: str
