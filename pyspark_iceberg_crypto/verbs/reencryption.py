@@ -26,7 +26,7 @@ class ReencryptReport(Changed):
         left: how many earlier files and manifests the main branch still has.
         snapshots: how many other snapshots there are that may expire, and may reach earlier files.
         refs: the other branches and the tags, which keep such snapshots from expiry.
-        expire_statement: the SQL that expires the other snapshots, but for what streaming sinks look for; None if there
+        expire_statement: the SQL that expires the other snapshots, except what streaming sinks look for; None if there
             are no others, and of a dry run.
     """
 

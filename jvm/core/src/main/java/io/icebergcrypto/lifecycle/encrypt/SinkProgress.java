@@ -145,7 +145,7 @@ public final class SinkProgress {
   private static void waitUntilAfter(long time) {
     try {
       while (System.currentTimeMillis() <= time) {
-        Thread.sleep(time + 1 - System.currentTimeMillis());
+        Thread.sleep(10);
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
