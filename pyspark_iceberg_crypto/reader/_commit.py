@@ -214,7 +214,7 @@ class Rest(Committer):
         """See `Committer`. The server knows nothing of KEKs, so the table's are looked at before and after."""
         loaded, keys, made = table.loaded, table.keys, _snapshots_of(changes)
         try:
-            now = table.again()
+            now = table.again()  # with credentials that may be newer
         except (IcebergCryptoError, *_REFUSALS):
             raise
         except Exception as error:
@@ -234,7 +234,8 @@ class Rest(Committer):
             problem = None
             try:
                 if (problem := not_kept(loaded.table, made, document, loaded.location)) is None:
-                    return table.loaded_again(Pointer(table.name(), location, {}, document), None)
+                    at = Pointer(table.name(), location, {}, document, now.stored, now.config)
+                    return table.loaded_again(at, None)
             except Exception as error:
                 raise committed(loaded.table, error, made) from error
             raise problem
@@ -629,11 +630,16 @@ def _write_local(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def delete(io: FileIO, location: str) -> None:
-    """Delete a file that no table refers to. An error is logged: another one led here, or a commit was made."""
+def delete(io: FileIO, location: str) -> bool:
+    """Delete a file that no table refers to; says whether it is gone.
+
+    An error is logged: another one led here, or a commit was made.
+    """
     try:
         io.delete(location)
     except FileNotFoundError:
         pass  # nothing was written yet
     except Exception as error:  # noqa: BLE001 (see above)
         _LOG.warning("%s could not be deleted: %s", location, error)
+        return False
+    return True

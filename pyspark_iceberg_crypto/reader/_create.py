@@ -58,11 +58,11 @@ def create(
     elif isinstance(committer, _commit.Sql):
         location = new.location or _pyiceberg.default_location(tables.source.catalog, names)
         path, stored = _made(table, new, location, 0, committer, tables, client)
-        io = tables.source.io(new.properties(), path)
+        io = tables.source.io(path)
         committer.create(table, tables.source.catalog, names, io, path, stored)
     elif isinstance(committer, _commit.Hadoop):
         location = _of_warehouse(table, str(catalog), names, new)
-        if _exists(tables.source.io({}, location), location):  # its version 1 may be gone
+        if _exists(tables.source.io(location), location):  # its version 1 may be gone
             raise TableAlreadyExistsError(f"Table {table} already exists")
         path, stored = _made(table, new, location, 1, committer, tables, client)
         try:

@@ -86,10 +86,19 @@ def metadata(data: bytes) -> dict[str, Any]:
     document = json.loads(
         data.decode("utf-8-sig"), object_pairs_hook=_members, parse_constant=_no_constant
     )
-    if not isinstance(document, dict):
-        raise ValueError("it is not a JSON object")
     if _SURROGATE.search(data):
         json.dumps(document, ensure_ascii=False).encode()
+    return formed(document)
+
+
+def formed(document: Any) -> dict[str, Any]:
+    """Return a table's metadata, as `metadata` does, if it is of the form that is checked there.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(document, dict):
+        raise ValueError("it is not a JSON object")
     properties, snapshots = document.get("properties") or {}, document.get("snapshots") or []
     if not (
         isinstance(properties, dict)

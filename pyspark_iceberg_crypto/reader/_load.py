@@ -17,6 +17,7 @@ from pyiceberg.io import FileIO
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
+    NotSupportedError,
     TableNotFoundError,
     TamperedError,
 )
@@ -104,7 +105,7 @@ class Source:
         """Find the table, and read its metadata file once."""
         raise NotImplementedError
 
-    def io(self, properties: Mapping[str, str], location: str) -> FileIO:
+    def io(self, location: str) -> FileIO:
         """Make the FileIO of its files."""
         raise NotImplementedError
 
@@ -119,7 +120,7 @@ class Source:
     def _read(self, name: str, location: str) -> bytes:
         file = ExpectedFile(name, location)
         try:
-            with self.io({}, location).new_input(location).open() as stream:
+            with self.io(location).new_input(location).open() as stream:
                 length = _ags1.length_of(stream, file)
                 _document.require_length(location, length)
                 stream.seek(0)
@@ -150,9 +151,9 @@ class OfCatalog(Source):
         name = f"{self.catalog.name}.{'.'.join(at.identifier)}"
         return Found(at, name, None if at.answer is not None else self._read(name, at.location))
 
-    def io(self, properties: Mapping[str, str], location: str) -> FileIO:
+    def io(self, location: str) -> FileIO:
         """Make the FileIO of its files."""
-        return _pyiceberg.file_io(self.catalog, properties, location)
+        return _pyiceberg.file_io(self.catalog, location)
 
     def committer(self, table: str, settings: Settings) -> Committer:
         """Return what commits changes."""
@@ -183,13 +184,13 @@ class OfPath(Source):
         """Find the table, and read its metadata file once."""
         location = self._path
         if not _METADATA_FILE.search(location):
-            location = current_metadata(self.io({}, location), location)
+            location = current_metadata(self.io(location), location)
         at = Pointer(("path", self._name), location)
         return Found(at, self._name, self._read(self._name, location))
 
-    def io(self, properties: Mapping[str, str], location: str) -> FileIO:
+    def io(self, location: str) -> FileIO:
         """Make the FileIO of its files."""
-        return _pyiceberg.file_io(None, {**self._properties, **properties}, location)
+        return _pyiceberg.file_io(self._properties, location)
 
     def committer(self, table: str, settings: Settings) -> Committer:
         """Return what commits changes."""
@@ -215,40 +216,34 @@ class Tables:
         self.settings = settings
         self.pickle_file_keys = pickle_file_keys
 
-    def load(self) -> OpenedTable:
-        """Load the table, and check its metadata; a hash of Hive that differs is looked at again."""
+    def load(self, has_rows: bool = True) -> OpenedTable:
+        """Load the table, and check its metadata; a hash of Hive that differs is looked at again.
+
+        Args:
+            has_rows: as of `made`.
+        """
         for delay in _LOOK_AGAIN_S if self.source.trust is Trust.HIVE else ():
             try:
-                return self._load()
+                return self.made(self.source.find(), has_rows)
             except TamperedError:
                 time.sleep(delay)
-        return self._load()
+        return self.made(self.source.find(), has_rows)
 
-    def _load(self) -> OpenedTable:
-        return self.made(self.source.find())
-
-    def made(self, found: Found, has: tuple[FileIO, dict[str, str]] | None = None) -> OpenedTable:
+    def made(self, found: Found, has_rows: bool = True) -> OpenedTable:
         """Make a table of what was found, and check its metadata.
 
         Args:
             found: its metadata.
-            has: its FileIO and configuration, where these are there.
+            has_rows: whether rows are read, of columns whose types PyIceberg has to know.
         """
         text = None if found.stored is None else _text(found)
-        document = found.at.answer if text is None else _parsed(found, text)
-        loaded = Loaded(
-            found.name, found.at.location, document or {}, found.stored, found.at.parameters
-        )
+        document = _parsed(found, text)
+        loaded = Loaded(found.name, found.at.location, document, found.stored, found.at.parameters)
         kms = self._for_table(loaded)
         keys = TableKeys(found.name, loaded.document, kms)
         _checks.check(loaded, keys, kms, self.source.trust, self.settings)
-        answered = found.at.table
-        if text is None and answered is not None:
-            metadata, io = answered.metadata, answered.io
-        else:
-            metadata = _metadata(found, text or json.dumps(document).encode())
-            io = has[0] if has else self.source.io(metadata.properties, found.at.location)
-        config = answered.config if answered else has[1] if has else {}
+        metadata = _metadata(found, document, text, has_rows)
+        io = found.at.io or self.source.io(found.at.location)
         kind: type[OpenedTable] = PlaintextTable
         if loaded.key_id is not None:
             kind = EncryptedTable
@@ -266,7 +261,7 @@ class Tables:
             found.at.location,
             io,
             self.source.catalog,
-            config,
+            dict(found.at.config),
             tables=self,
             loaded=loaded,
         )
@@ -299,17 +294,28 @@ def _text(found: Found) -> bytes:
         raise in_table(error, found.name) from error
 
 
-def _parsed(found: Found, text: bytes) -> dict[str, Any]:
+def _parsed(found: Found, text: bytes | None) -> dict[str, Any]:
     try:
-        return _document.metadata(text)
+        return _document.formed(found.at.answer) if text is None else _document.metadata(text)
     except (ValueError, RecursionError) as error:
         raise _not_metadata(found, error) from error
 
 
-def _metadata(found: Found, text: bytes) -> TableMetadata:
+def _metadata(
+    found: Found, document: Mapping[str, Any], text: bytes | None, has_rows: bool
+) -> TableMetadata:
     try:
-        return _pyiceberg.table_metadata(text)
+        return _pyiceberg.table_metadata(text or json.dumps(document).encode())
     except Exception as error:
+        if unknown := _pyiceberg.unknown_types(document):
+            if not has_rows:
+                known = _pyiceberg.with_types(document, dict.fromkeys(unknown, "binary"))
+                return _metadata(found, known, None, has_rows)
+            raise NotSupportedError(
+                f"Table {found.name} is not read in Python: it has, or had, columns of type {', '.join(unknown)}, "
+                "which PyIceberg does not know",
+                "Use Spark. verify_table, inspect_file and table_readers work in Python, too.",
+            ) from error
         raise _not_metadata(found, error) from error
 
 

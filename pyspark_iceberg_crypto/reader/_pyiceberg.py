@@ -14,7 +14,8 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import metadata
 from typing import Any
@@ -24,7 +25,7 @@ import pyarrow.compute as _compute
 from pyarrow.fs import FileSelector
 from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.exceptions import CommitStateUnknownException, ValidationError
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io import FileIO, InputFile, load_file_io
 from pyiceberg.io.pyarrow import (
@@ -57,6 +58,7 @@ from pyiceberg.manifest import (
     PartitionFieldSummary,
     _inherit_from_manifest,
 )
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema, visit_with_partner
 from pyiceberg.table import (
     DataScan,
@@ -71,6 +73,7 @@ from pyiceberg.table import (
 from pyiceberg.table.delete_file_index import DeleteFileIndex
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, new_table_metadata
 from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_between_ids
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update.snapshot import (
     UpdateSnapshot,
     _DeleteFiles,
@@ -79,6 +82,7 @@ from pyiceberg.table.update.snapshot import (
     _OverwriteFiles,
     _SnapshotProducer,
 )
+from pyiceberg.types import NestedField
 
 from pyspark_iceberg_crypto.reader._bounded_avro import kind_of
 from pyspark_iceberg_crypto.reader._checks import Trust
@@ -114,6 +118,12 @@ check_compatible = _check_pyarrow_schema_compatible
 parse_row_filter = _parse_row_filter
 partitions = _determine_partitions
 
+_TYPED = ("type", "element", "key", "value")
+_OF_NO_TABLE = json.loads(
+    new_table_metadata(
+        Schema(), UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, ""
+    ).model_dump_json()
+)
 # What each of PyIceberg's catalogs makes a table of, once it knows where the metadata is.
 _CONVERSIONS = (
     "_convert_orm_to_iceberg",
@@ -163,14 +173,16 @@ class Pointer:
         location: where its metadata file is.
         parameters: what a Hive metastore keeps of it.
         answer: what a REST server says of it: its metadata; None of other catalogs.
-        table: the table as PyIceberg loaded it; None where that would read the metadata file.
+        io: the FileIO of its files, of a REST server's configuration for it; None of other catalogs.
+        config: that configuration.
     """
 
     identifier: tuple[str, ...]
     location: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     answer: Mapping[str, Any] | None = None
-    table: Table | None = None
+    io: FileIO | None = None
+    config: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -207,22 +219,34 @@ def with_all_snapshots(catalog: Catalog) -> Catalog:
 
 
 def pointer(catalog: Catalog, identifier: str | tuple[str, ...]) -> Pointer:
-    """Ask a catalog where a table's metadata is, and a REST server what it is. No metadata file is read by that."""
+    """Ask a catalog where a table's metadata is, and a REST server what it is. No metadata file is read by that.
+
+    PyIceberg gets the server's answer without the metadata, whose properties would choose the FileIO.
+    """
     asked: Any = copy.copy(catalog)
-    answers: list[str] = []
+    answers: list[Any] = []
+
+    def put_aside(response: Any, **_: Any) -> None:
+        with suppress(ValueError):
+            told = json.loads(response.text)
+            if isinstance(told, dict) and isinstance(told.get("metadata"), dict):
+                answers.append(told["metadata"])
+                response._content = json.dumps({**told, "metadata": _OF_NO_TABLE}).encode()
+
     if trust(catalog) is Trust.SERVER:
         asked._session = session = copy.copy(asked._session)
         session.hooks = {**session.hooks, "response": [*session.hooks.get("response", ())]}
-        session.hooks["response"].append(lambda response, **_: answers.append(response.text))
+        session.hooks["response"].append(put_aside)
     for name in _CONVERSIONS:
         if hasattr(asked, name):
             setattr(asked, name, _unread)
     found: Any = asked.load_table(identifier)
     if not isinstance(found, Table):
         return _of_entry(Catalog.identifier_to_tuple(identifier), found)
-    answer = json.loads(answers[-1])["metadata"] if answers else None
-    found.catalog = catalog
-    return Pointer(found.name(), found.metadata_location or "", {}, answer, found)
+    at = Pointer(found.name(), found.metadata_location or "")
+    if not answers:
+        return at
+    return replace(at, answer=answers[-1], io=found.io, config=found.config)
 
 
 def _unread(entry: Any) -> Any:
@@ -244,12 +268,16 @@ def _of_entry(identifier: tuple[str, ...], entry: Any) -> Pointer:
     return Pointer(identifier, parameters[METADATA_LOCATION], parameters)
 
 
-def file_io(catalog: Catalog | None, properties: Mapping[str, str], location: str) -> FileIO:
-    """Make the FileIO of a catalog's table, with properties that go before the catalog's."""
-    if catalog is None or not hasattr(catalog, "_load_file_io"):
-        return load_file_io(dict(properties), location)
-    made: FileIO = catalog._load_file_io(dict(properties), location)
-    return made
+def file_io(of: Catalog | Mapping[str, str], location: str) -> FileIO:
+    """Make the FileIO of a catalog, or of properties.
+
+    Not also of a table's, as PyIceberg does: who can set these would choose where the login to the storage goes.
+    """
+    return (
+        of._load_file_io({}, location)
+        if isinstance(of, Catalog)
+        else load_file_io(dict(of), location)
+    )
 
 
 def names_in(io: FileIO, folder: str) -> list[str]:
@@ -276,6 +304,42 @@ def names_in(io: FileIO, folder: str) -> list[str]:
 def table_metadata(document: bytes) -> TableMetadata:
     """Make PyIceberg's model of a metadata document."""
     return TableMetadataUtil.parse_raw(document.decode("utf-8-sig"))
+
+
+def unknown_types(document: Mapping[str, Any]) -> list[str]:
+    """Return the types of columns, also of former schemas, that PyIceberg does not know; it knows none of variant."""
+    told = {holder[name] for holder, name in _types_in(document)}
+    return sorted(one for one in told if not _is_known(one))
+
+
+def with_types(document: Mapping[str, Any], types: Mapping[str, str]) -> dict[str, Any]:
+    """Return metadata with other types in place of some."""
+    made = copy.deepcopy(dict(document))
+    for holder, name in _types_in(made):
+        holder[name] = types.get(holder[name], holder[name])
+    return made
+
+
+def _types_in(document: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Find names of types: what has them, and by which name."""
+    ends = [document.get("schemas"), document.get("schema")]
+    while ends:
+        one = ends.pop()
+        if isinstance(one, list):
+            ends += one
+        elif isinstance(one, dict):
+            ends += [one.get(name) for name in ("fields", *_TYPED) if name in one]
+            yield from ((one, name) for name in _TYPED if isinstance(one.get(name), str))
+
+
+def _is_known(kind: str) -> bool:
+    if kind in ("struct", "list", "map"):
+        return True
+    try:
+        NestedField(1, "c", kind, required=False)
+    except (ValueError, ValidationError):
+        return False
+    return True
 
 
 def read_manifest_list(file: InputFile, authentic: bool) -> Iterator[ManifestFile]:
@@ -332,6 +396,36 @@ def with_snapshots(
     for one in kept:
         object.__setattr__(one, "__class__", kind)  # a tenth of the time that making one takes
     return parsed.model_copy(update={"snapshots": kept})
+
+
+class TrackedTransaction(Transaction):
+    """A transaction that knows which files were written for it."""
+
+    def __init__(self, table: Table) -> None:
+        """Begin; nothing is written yet."""
+        super().__init__(table)
+        self._own: list[str] = []
+
+    @property
+    def table(self) -> Any:
+        """The table that it changes."""
+        return self._table
+
+    def _register_snapshot_producer(self, producer: Any) -> None:
+        super()._register_snapshot_producer(producer)
+        of_it = str(
+            producer.commit_uuid
+        )  # in the names of files; others were there, and were added
+        paths = [one.file_path for one in producer._added_data_files]
+        self._own += [one for one in paths if of_it in one.rpartition("/")[2]]
+
+    def written(self) -> list[str]:
+        """Return data files, manifests and manifest lists."""
+        files = list(self._own)
+        for one in self._snapshot_producers:
+            files += [*one._uncommitted_manifests, *one._written_manifests]
+            files += one._written_manifest_lists
+        return files
 
 
 class LocalScan(DataScan):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyiceberg.table.inspect import InspectTable
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from pyspark_iceberg_crypto.errors import NotSupportedError
+from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 from pyspark_iceberg_crypto.reader import _commit, _filters, _mac, _write
 from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
 from pyspark_iceberg_crypto.reader._plan import Planner
@@ -27,14 +28,17 @@ from pyspark_iceberg_crypto.reader._pyiceberg import (
     LocalScan,
     Table,
     TableMetadata,
+    TrackedTransaction,
 )
 from pyspark_iceberg_crypto.reader._rows import Rows
 
 if TYPE_CHECKING:
     import polars as pl
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Transaction
     from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.table.update import TableRequirement, TableUpdate
+    from pyiceberg.table.update.schema import UpdateSchema
 
     from pyspark_iceberg_crypto.reader._checks import Loaded
     from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
@@ -100,8 +104,8 @@ class OpenedTable(Table):
         """Load it again, and refuse what is not the same kind of table any more."""
         return self._of_same_kind(self._tables.load())
 
-    def _of_same_kind(self, fresh: OpenedTable) -> OpenedTable:
-        if type(fresh) is not type(self):
+    def _of_same_kind(self, fresh: OpenedTable | None) -> OpenedTable:
+        if fresh is None or type(fresh) is not type(self):
             raise self._is_another()
         return fresh
 
@@ -115,7 +119,17 @@ class PlaintextTable(OpenedTable):
     def transaction(self) -> Transaction:
         """Begin a transaction, unless the table is encrypted by now."""
         self._again()
-        return super().transaction()
+        return PlaintextTransaction(self)
+
+    def _again(self) -> OpenedTable:
+        fresh = None
+        try:
+            fresh = self._tables.load()
+        except ConfigurationError:
+            if self._tables.kms is not None:  # else it is encrypted, and nothing unwraps its keys
+                raise
+        with _commit.before_the_commit():
+            return self._of_same_kind(fresh)
 
     def _do_commit(
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
@@ -124,10 +138,34 @@ class PlaintextTable(OpenedTable):
         super()._do_commit(updates, requirements)
 
     def _is_another(self) -> NotSupportedError:
-        return NotSupportedError(
-            f"Table {self.loaded.table} was encrypted since it was opened",
-            "Nothing was written. Open it again with open_table.",
-        )
+        return _was_encrypted(self.loaded.table)
+
+
+class PlaintextTransaction(TrackedTransaction):
+    """A transaction that leaves no plaintext of rows when the table was encrypted meanwhile."""
+
+    def commit_transaction(self) -> Table:
+        """Commit; see `pyiceberg.table.Transaction.commit_transaction`.
+
+        Raises:
+            NotSupportedError: the table was encrypted; the files of this transaction were deleted.
+        """
+        try:
+            return super().commit_transaction()
+        except NotSupportedError as error:
+            if not _commit.is_before(error):
+                raise
+            left = [one for one in self.written() if not _commit.delete(self.table.io, one)]
+            raise _was_encrypted(self.table.loaded.table, left) from error
+
+
+def _was_encrypted(table: str, left: Sequence[str] = ()) -> NotSupportedError:
+    """Of a table that was plaintext; `left` are files of a change that could not be deleted."""
+    these = f"Delete {', '.join(left)}, which have rows in plaintext. " if left else ""
+    return NotSupportedError(
+        f"Table {table} was encrypted since it was opened",
+        f"Nothing was committed. {these}Open it again with open_table.",
+    )
 
 
 class EncryptedTable(OpenedTable):
@@ -150,6 +188,14 @@ class EncryptedTable(OpenedTable):
         self._committer()
         return _write.EncryptedTransaction(self)
 
+    def update_schema(
+        self, allow_incompatible_changes: bool = False, case_sensitive: bool = True
+    ) -> UpdateSchema:
+        """Change columns, in a transaction of its own; see `pyiceberg.table.Table.update_schema`."""
+        self._committer()
+        transaction = _write.EncryptedTransaction(self, autocommit=True)
+        return transaction.update_schema(allow_incompatible_changes, case_sensitive)
+
     def writing_kek(self) -> EncryptedKey:
         """Return the KEK of a commit; see `TableKeys.for_writing`."""
         return _write.writing_kek(self)
@@ -169,8 +215,9 @@ class EncryptedTable(OpenedTable):
 
     def loaded_again(self, at: Pointer, stored: bytes | None) -> OpenedTable:
         """Make the table of other metadata, after the same checks, without reading it."""
-        found = Found(at, self.loaded.table, stored)
-        return self._of_same_kind(self._tables.made(found, (self.stored, dict(self.config))))
+        if at.io is None:
+            at = replace(at, io=self.stored, config=self.config)
+        return self._of_same_kind(self._tables.made(Found(at, self.loaded.table, stored)))
 
     def as_it_is(self) -> EncryptedTable:
         """Return a table of the same metadata and keys, which stay what they are when this one is loaded again."""
@@ -197,6 +244,20 @@ class EncryptedTable(OpenedTable):
                 changes = _commit.changes_of(self, updates, self.keys)
                 finish = committer.prepare(self, changes, requirements)
             self._become(finish())
+
+    def has_schema(self, schema: Schema) -> bool | None:
+        """Refresh; say whether the table has the schema of a commit without snapshots that was refused.
+
+        Returns:
+            None if that cannot be told, as of a former schema.
+        """
+        try:
+            self.refresh()
+        except Exception:  # noqa: BLE001 (the error that led here counts)
+            return None
+        if self.schema() == schema:
+            return True
+        return None if schema in self.schemas().values() else False
 
     def has_any(self, made: Sequence[Snapshot], before: TableMetadata) -> bool | None:
         """Refresh; say whether the table has one of the snapshots of a commit that was refused.

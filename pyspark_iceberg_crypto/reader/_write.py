@@ -12,7 +12,7 @@ import re
 import sys
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -48,6 +48,7 @@ from pyiceberg.table.update import (
     AssertRefSnapshotId,
     AssertTableUUID,
     SetSnapshotRefUpdate,
+    update_table_metadata,
 )
 from pyiceberg.typedef import EMPTY_DICT, Properties, Record
 from pyiceberg.types import (
@@ -206,9 +207,9 @@ class EncryptedTransaction(Transaction):
 
     _table: Any
 
-    def __init__(self, table: EncryptedTable) -> None:
+    def __init__(self, table: EncryptedTable, autocommit: bool = False) -> None:
         """Begin; a KEK is there before a file is written."""
-        super().__init__(table.as_it_is())
+        super().__init__(table.as_it_is(), autocommit)
         self._of = table
         self._written: list[str] = []
         self._ended: Exception | None = None
@@ -367,7 +368,7 @@ class EncryptedTransaction(Transaction):
         try:
             self._table._do_commit(updates, requirements)
         except Exception as error:
-            self._ended = self._outcome(error, made, before, written)
+            self._ended = self._outcome(error, updates, before, written)
             if self._ended is error:
                 raise
             if self._ended is not None:
@@ -379,14 +380,17 @@ class EncryptedTransaction(Transaction):
         self._ended = None
 
     def _outcome(
-        self, error: Exception, made: Sequence[Any], before: Any, written: list[str]
+        self, error: Exception, updates: tuple[TableUpdate, ...], before: Any, written: list[str]
     ) -> Exception | None:
         """Return what to say of an error of a commit, and delete the files if nothing was committed; None: it was."""
         table = self._table.loaded.table
         if not _commit.is_before(error):
             if not _commit.is_refusal(error):
                 return error  # it says what is known
-            there = self._of.has_any(made, before)
+            if made := _commit.snapshots_in(updates):
+                there = self._of.has_any(made, before)
+            else:
+                there = self._of.has_schema(update_table_metadata(before, updates).schema())
             if there is None:
                 return _commit.unknown(table, error, made)
             if there:  # whoever answered had asked twice

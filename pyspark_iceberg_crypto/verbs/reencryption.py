@@ -24,9 +24,10 @@ class ReencryptReport(Changed):
         delete_files: how many delete files, which were applied.
         bytes: the bytes of both.
         left: how many earlier files and manifests the main branch still has.
-        snapshots: how many other snapshots there are, which may reach earlier files.
+        snapshots: how many other snapshots there are that may expire, and may reach earlier files.
         refs: the other branches and the tags, which keep such snapshots from expiry.
-        expire_statement: the SQL that expires the other snapshots; None if there are no others.
+        expire_statement: the SQL that expires the other snapshots, except what streaming sinks look for; None if there
+            are no others, and of a dry run.
     """
 
     data_files: int

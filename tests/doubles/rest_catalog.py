@@ -89,6 +89,7 @@ class RestCatalogDouble(Served):
         heads_only: whether it tells only of snapshots that branches and tags have.
         told_all: whether it then tells of all to who asks for all.
         overrides: properties that it gives its clients.
+        config: properties that it gives with a table.
     """
 
     handler = _Handler
@@ -105,6 +106,7 @@ class RestCatalogDouble(Served):
         self.told_all = False
         self.query = ""
         self.overrides: dict[str, str] = {}
+        self.config: dict[str, str] = {}
 
     def changed(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         _, _, rest = path.partition("/v1/namespaces/")
@@ -169,4 +171,8 @@ class RestCatalogDouble(Served):
             heads = {one["snapshot-id"] for one in metadata["refs"].values()}
             told = [one for one in metadata["snapshots"] if one["snapshot-id"] in heads]
             metadata = {**metadata, "snapshots": told}
-        return 200, {"metadata-location": found[0], "metadata": metadata, "config": {}}
+        return 200, {
+            "metadata-location": found[0],
+            "metadata": metadata,
+            "config": self.config,
+        }

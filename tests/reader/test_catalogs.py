@@ -11,6 +11,7 @@ from typing import Any
 
 import boto3
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from botocore.stub import Stubber
 from doubles.rest_catalog import RestCatalogDouble
@@ -27,7 +28,7 @@ from sqlalchemy import text
 from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.kms import BY_TYPE
 from pyspark_iceberg_crypto.kms._settings import settings
-from pyspark_iceberg_crypto.reader import _load, open_table, verify_table
+from pyspark_iceberg_crypto.reader import _load, open_table, table_readers, verify_table
 from pyspark_iceberg_crypto.reader._table import PlaintextTable
 from pyspark_iceberg_crypto.reader.proof import _opened
 from reader.metastore import entry, hive
@@ -39,6 +40,10 @@ def table(folder: Path, **options: Any) -> Writer:
     writer = Writer(folder, SCHEMA, **options)
     writer.append([{"id": 1}, {"id": 2}])
     return writer
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
 
 
 def ids(table: Table) -> list[int]:
@@ -76,19 +81,30 @@ def test_sql(sql: SqlCatalog, tmp_path: Path) -> None:
     assert ids(opened) == [1, 2, 3]  # as it was loaded
 
 
-def test_a_plaintext_table_that_gets_encrypted(sql: SqlCatalog, tmp_path: Path) -> None:
+def test_a_plaintext_table_that_gets_encrypted(
+    sql: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change that began before leaves nothing, or says what; files that were added stay."""
     writer = table(tmp_path / "t")
     sql.create_table("db.t", SCHEMA)
     opened = open_table(sql, "db.t", kms=writer.kms)
-    opened.append(pa.table({"id": pa.array([7], pa.int64())}))
+    written_before = str(tmp_path / "before.parquet")
+    pq.write_table(rows(6), written_before)
+    opened.append(rows(7))
     assert ids(opened.refresh()) == [7]
+    before = {*tmp_path.rglob("*")}
+    begun, hindered = opened.transaction(), open_table(sql, "db.t").transaction()
+    for each in (begun, hindered):
+        each.append(rows(8))
+        each.overwrite(rows(9), "id = 8")
+        each.add_files([written_before])
     with sql.engine.begin() as connection:
         connection.execute(
             text("UPDATE iceberg_tables SET metadata_location = :new"), {"new": writer.location}
         )
-    before = {*tmp_path.rglob("*")}
     for change in (
-        lambda: opened.append(pa.table({"id": pa.array([8], pa.int64())})),
+        begun.commit_transaction,
+        lambda: opened.append(rows(8)),
         lambda: opened.delete("id = 7"),
         lambda: opened.update_schema().add_column("n", LongType()).commit(),
         opened.refresh,
@@ -97,7 +113,72 @@ def test_a_plaintext_table_that_gets_encrypted(sql: SqlCatalog, tmp_path: Path) 
             errors.NotSupportedError, match=r"Table lake\.db\.t was encrypted since"
         ):
             change()
-    assert {*tmp_path.rglob("*")} == before
+    with monkeypatch.context() as patched, pytest.raises(errors.NotSupportedError) as refused:
+        patched.setattr(type(hindered.table.io), "delete", None)
+        hindered.commit_transaction()
+    left = {*tmp_path.rglob("*")} - before
+    assert len(left) > 4 and all(str(one) in refused.value.hint for one in left)
+    assert written_before not in refused.value.hint
+
+
+@pytest.mark.parametrize("kind", ["sql", "path", "rest"])
+@pytest.mark.parametrize("is_current", [True, False])
+def test_a_table_with_types_that_pyiceberg_does_not_know(
+    sql: SqlCatalog, server: RestCatalogDouble, tmp_path: Path, kind: str, is_current: bool
+) -> None:
+    """Rows are not read; what only looks at metadata and files works."""
+    writer = table(tmp_path / "t", hadoop=kind == "path", signed=kind != "rest")
+    types = ["variant", {"type": "list", "element-id": 9, "element": "geometry(srid:4326)"}]
+    fields = [{"id": 7 + i, "name": f"n{i}", "required": False, "type": types[i]} for i in (0, 1)]
+    if is_current:
+        writer.document["schemas"][0]["fields"] += fields
+    else:
+        writer.document["schemas"].append({"type": "struct", "schema-id": 1, "fields": fields})
+    writer.document["last-column-id"] = 9
+    writer.write()
+    catalog: Any = sql if kind == "sql" else tmp_path
+    name = "t" if kind == "path" else "db.t"
+    if kind == "sql":
+        _load._pyiceberg.register(sql, ("db", "t"), writer.location)
+    if kind == "rest":
+        server.tables[name] = (writer.location, writer.document)
+        catalog = RestCatalog("lake", uri=server.url)
+    with pytest.raises(
+        errors.NotSupportedError, match=r"type geometry\(srid:4326\), variant, which.*\n.*Use Spark"
+    ):
+        open_table(catalog, name, kms=writer.kms)
+    report = verify_table(catalog, name, kms=writer.kms, deep=True)
+    assert report.ok and len(report.files) == 3
+    assert table_readers(catalog, name, kms=writer.kms).readers
+
+
+@pytest.mark.parametrize("kind", ["sql", "path", "rest"])
+@pytest.mark.parametrize("key_id", ["k1", None])
+def test_a_table_does_not_choose_how_its_files_are_read(
+    sql: SqlCatalog, server: RestCatalogDouble, tmp_path: Path, kind: str, key_id: str | None
+) -> None:
+    """Who may set its properties would get the reader's login to the storage."""
+    writer = table(tmp_path / "t", key_id=key_id, hadoop=kind == "path", signed=kind != "rest")
+    chosen = {"py-io-impl": "stranger.FileIO", "s3.endpoint": "http://127.0.0.1:1"}
+    writer.document["properties"] |= chosen
+    writer.append([{"id": 3}])
+    catalog: Any = sql if kind == "sql" else tmp_path
+    name = "t" if kind == "path" else "db.t"
+    properties = {"s3.region": "r"} if kind == "path" else {}
+    if kind == "sql":
+        _load._pyiceberg.register(sql, ("db", "t"), writer.location)
+    if kind == "rest":
+        server.tables[name] = (writer.location, writer.document)
+        server.config = {"s3.region": "r"}
+        catalog = RestCatalog("lake", uri=server.url)
+    opened = open_table(catalog, name, kms=writer.kms, properties=properties)
+    assert chosen.items() <= opened.properties.items()
+    stored = getattr(opened, "stored", opened.io).properties
+    assert not chosen.keys() & stored.keys()
+    assert stored.get("s3.region") == (None if kind == "sql" else "r")
+    if key_id is not None:
+        assert ids(opened) == [1, 2, 3]
+        assert verify_table(catalog, name, kms=writer.kms, properties=properties).ok
 
 
 def test_a_plaintext_table_is_told_to_be_one(sql: SqlCatalog, tmp_path: Path) -> None:
@@ -226,6 +307,23 @@ def test_rest_has_keys_from_the_servers_answer_alone(
     del server.tables["db.t"]
     with pytest.raises(errors.TableNotFoundError):
         opened.refresh()
+
+
+def test_rest_a_plaintext_table_that_gets_encrypted_as_it_is_committed(
+    server: RestCatalogDouble, sql: SqlCatalog, tmp_path: Path
+) -> None:
+    """The server refuses, and PyIceberg would try again."""
+    writer = table(tmp_path / "t", signed=False)
+    plain = sql.create_table("db.t", SCHEMA)
+    document = json.loads(plain.metadata.model_dump_json())
+    server.tables["db.t"] = (plain.metadata_location, document)
+    opened = open_table(RestCatalog("lake", uri=server.url), "db.t")
+    before = {*tmp_path.rglob("*")}
+    server.first = lambda: server.tables.update({"db.t": (writer.location, writer.document)})
+    with pytest.raises(errors.NotSupportedError, match="was encrypted since"):
+        opened.append(rows(8))
+    assert server.first is None
+    assert {one for one in tmp_path.rglob("*") if one.is_file()} <= before
 
 
 def test_rest_takes_rules_from_the_call_alone(server: RestCatalogDouble, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def opened(source: Source, all_snapshots: bool = False) -> Subject:
 def _loaded(source: Source, all_snapshots: bool) -> Subject:
     given = dict(source.properties)
     tables = tables_of(source.catalog, source.identifier, source.kms, given)
-    table = tables.load()
+    table = tables.load(has_rows=False)
     loaded = table.loaded
     storage = table.io.stored if isinstance(table.io, EncryptedFileIO) else table.io
     if source.name is not None:

@@ -1,4 +1,4 @@
-"""Streams whose table is encrypted or decrypted in place: what a sink has committed is not written again."""
+"""Streams whose table is encrypted, decrypted or reencrypted in place: what a sink committed is not written again."""
 
 from pathlib import Path
 
@@ -7,7 +7,12 @@ from harness.files import MARKER, change
 from harness.lake import Lake
 from pyspark.errors import StreamingQueryException
 
-from pyspark_iceberg_crypto import decrypt_table, encrypt_table, purge_plaintext
+from pyspark_iceberg_crypto import (
+    decrypt_table,
+    encrypt_table,
+    purge_plaintext,
+    reencrypt_table,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +62,12 @@ def test_spark_sinks(hadoop: Lake, tmp_path: Path) -> None:
     hadoop.sql(f"INSERT INTO {source} VALUES (3, '{MARKER}', 'p')")
     for checkpoint in checkpoints:
         write_new(hadoop, source, target, checkpoint)
+    assert hadoop.ids(target) == [1, 1, 2, 2, 3, 3]
+    hadoop.sql(reencrypt_table(hadoop.spark, target).expire_statement or "")
+    assert (
+        hadoop.value(f"SELECT count(*) FROM {target}.snapshots") == 2
+    )  # as many as there are queries
+    again_after()
     assert hadoop.ids(target) == [1, 1, 2, 2, 3, 3]
     decrypt_table(hadoop.spark, target, confirm=True)
     again_after()

@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
+import io.icebergcrypto.CancelledException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -7,9 +8,17 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.EnvironmentContext;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.SnapshotSummary;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.Transaction;
+import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
+import org.apache.iceberg.relocated.com.google.common.collect.Streams;
+import org.apache.iceberg.util.SnapshotUtil;
 import org.apache.iceberg.util.WapUtil;
 
 /**
@@ -22,7 +31,7 @@ import org.apache.iceberg.util.WapUtil;
  * <p>A summary holds each name once. So a branch that several queries have written needs as many
  * snapshots, in the order in which they wrote.
  */
-final class SinkProgress {
+public final class SinkProgress {
   /** How many are kept of each kind: queries, Flink's operators, WAP ids, and other names. */
   static final int MAX = 100;
 
@@ -67,7 +76,82 @@ final class SinkProgress {
   private final Map<String, Map<String, String>> published = new LinkedHashMap<>();
   private final Map<String, String> others = new LinkedHashMap<>();
 
+  /** Each begins with what another commit has changed meanwhile. */
+  private static final int ROUNDS = 5;
+
   private SinkProgress() {}
+
+  /**
+   * Repeats what sinks look for in empty snapshots, in one commit: on top of each branch of which
+   * the newest snapshot alone does not tell it. Then the earlier snapshots can expire.
+   *
+   * @param table a table with snapshots
+   * @return a time that is later than those of the earlier snapshots, and not than those of the
+   *     ones that were made
+   * @throws ValidationException each time that it was tried, another commit came between
+   */
+  public static long repeat(Table table) {
+    for (int round = 1; ; round++) {
+      Transaction transaction = table.newTransaction();
+      Table base = transaction.table(); // as it is now, for the validation
+      long latest =
+          Streams.stream(base.snapshots()).mapToLong(Snapshot::timestampMillis).max().orElseThrow();
+      Map<String, List<Map<String, String>>> missing = missing(base);
+      try {
+        if (!missing.isEmpty()) {
+          waitUntilAfter(latest);
+          missing.forEach((branch, summaries) -> repeat(base, branch, summaries));
+          transaction.commitTransaction();
+        }
+
+        table.refresh();
+        return latest + 1;
+      } catch (ValidationException e) { // what a sink has told since would be hidden
+        if (round == ROUNDS) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  private static Map<String, List<Map<String, String>>> missing(Table table) {
+    Map<String, List<Map<String, String>>> missing = new LinkedHashMap<>();
+    for (Map.Entry<String, SnapshotRef> ref : table.refs().entrySet()) {
+      Snapshot head = table.snapshot(ref.getValue().snapshotId());
+      List<Map<String, String>> all =
+          of(SnapshotUtil.ancestorsOf(head.snapshotId(), table::snapshot));
+      if (ref.getValue().isBranch() && !all.equals(of(List.of(head)))) {
+        missing.put(ref.getKey(), all);
+      }
+    }
+
+    return missing;
+  }
+
+  private static void repeat(Table table, String branch, List<Map<String, String>> summaries) {
+    long head = table.snapshot(branch).snapshotId();
+    for (int i = 0; i < summaries.size(); i++) {
+      AppendFiles empty = table.newFastAppend().toBranch(branch);
+      if (i == 0) {
+        empty.validateWith(ancestors -> Iterables.getFirst(ancestors, null).snapshotId() == head);
+      }
+
+      summaries.get(i).forEach(empty::set);
+      empty.commit();
+    }
+  }
+
+  /** The clock of a writer may be ahead: by a minute at most, or Iceberg refuses all commits. */
+  private static void waitUntilAfter(long time) {
+    try {
+      while (System.currentTimeMillis() <= time) {
+        Thread.sleep(10);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      CancelledException.check();
+    }
+  }
 
   /**
    * The summaries that snapshots need so that each sink finds what it finds now; the oldest first.

@@ -6,11 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Snapshot;
@@ -152,6 +154,60 @@ class SinkProgressTest extends LakeFixture {
         .containsEntry("kafka.connect.vtts", "1700")
         .containsEntry("batch", "17")
         .doesNotContainKey("spark.app.id");
+  }
+
+  private static void expireUpTo(Table table, long time) {
+    table.expireSnapshots().expireOlderThan(time).retainLast(1).commit();
+  }
+
+  @Test
+  void whatIsRepeatedOutlivesTheRest() {
+    spark("main", "one", 7);
+    flink("main", "job", "sink", 11);
+    spark("main", "two", 3);
+    commit("main", OFFSETS + "a", "{\"0\":5}");
+    plain.manageSnapshots().createBranch("side").commit();
+    spark("main", "one", 8);
+    commit("main");
+    long later = SinkProgress.repeat(plain);
+    List<Snapshot> made = ancestors(plain, "main").subList(0, 2);
+    assertThat(made).allMatch(snapshot -> snapshot.timestampMillis() >= later);
+    spark("main", "three", 1); // before they expire
+    expireUpTo(plain, later);
+    assertThat(ancestors(plain, "main")).hasSize(3);
+    assertThat(epoch(plain, "main", "one")).isEqualTo(8);
+    assertThat(epoch(plain, "main", "two")).isEqualTo(3);
+    assertThat(epoch(plain, "side", "one")).isEqualTo(7);
+    for (String branch : List.of("main", "side")) {
+      assertThat(checkpoint(plain, branch, "job", "sink")).isEqualTo(11);
+      assertThat(offsets(plain, branch, "a")).isEqualTo("{\"0\":5}");
+    }
+  }
+
+  @Test
+  void aSinkThatCommitsMeanwhileIsNotHidden() {
+    flink("main", "job", "sink", 1);
+    commit("main");
+    Table beside = catalog.loadTable(T);
+    AtomicInteger calls = new AtomicInteger();
+    long later =
+        SinkProgress.repeat(
+            (Table)
+                Proxy.newProxyInstance(
+                    Table.class.getClassLoader(),
+                    new Class<?>[] {Table.class},
+                    (proxy, method, given) -> {
+                      Object made = method.invoke(beside, given);
+                      if (method.getName().equals("newTransaction")
+                          && calls.getAndIncrement() == 0) {
+                        flink("main", "job", "sink", 2);
+                      }
+
+                      return made;
+                    }));
+    assertThat(calls).hasValue(2);
+    expireUpTo(beside, later);
+    assertThat(checkpoint(beside, "main", "job", "sink")).isEqualTo(2);
   }
 
   @Test

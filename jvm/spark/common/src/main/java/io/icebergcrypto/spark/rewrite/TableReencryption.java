@@ -10,12 +10,14 @@ import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.lifecycle.encrypt.SinkProgress;
 import java.time.Instant;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
@@ -25,7 +27,6 @@ import org.apache.iceberg.actions.SizeBasedFileRewritePlanner;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.ValidationException;
-import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 import org.apache.iceberg.relocated.com.google.common.collect.Streams;
 import org.apache.iceberg.spark.actions.SparkActions;
 import org.apache.spark.sql.SparkSession;
@@ -40,9 +41,10 @@ import org.apache.spark.sql.SparkSession;
  * @param deleteFiles how many delete files, which were applied
  * @param bytes the bytes of both
  * @param left how many older files and manifests the main branch still has
- * @param snapshots how many other snapshots there are, which may reach older files
+ * @param snapshots how many other snapshots there are that may expire, and may reach older files
  * @param refs the other branches and the tags, which keep such snapshots from expiry
- * @param expireStatement the SQL that expires the other snapshots; null when it has no others
+ * @param expireStatement the SQL that expires the other snapshots; null when it has no others, and
+ *     of a dry run: what sinks look for in them is repeated first, see {@link SinkProgress}
  * @param committed whether the table was changed: not by a dry run, nor when it has no files
  */
 public record TableReencryption(
@@ -89,34 +91,50 @@ public record TableReencryption(
     Snapshot start = table.currentSnapshot();
     LiveFiles before =
         start == null ? LiveFiles.NONE : LiveFiles.addedUpTo(start.sequenceNumber(), spark, table);
-    if (dryRun || before.data() + before.deletes() == 0) {
-      return found(table, before, 0, false);
+    if (dryRun || start == null) {
+      return found(table, before, 0, OptionalLong.empty(), false);
     }
 
-    rewrite(spark, table, options);
+    boolean hasFiles = before.data() + before.deletes() > 0;
+    if (hasFiles) {
+      rewrite(spark, table, options);
+    }
+
     try {
       CancelledException.check(); // with partial progress, Iceberg passes over what was cancelled
-      long left = left(spark, table, start.sequenceNumber());
-      return found(table, before, left, true);
+      long left = hasFiles ? left(spark, table, start.sequenceNumber()) : 0;
+      long later = SinkProgress.repeat(table);
+      boolean committed = hasFiles || table.currentSnapshot().timestampMillis() >= later;
+      return found(table, before, left, OptionalLong.of(later), committed);
     } catch (RuntimeException e) {
-      throw afterwards(table.name(), e);
+      throw hasFiles ? afterwards(table.name(), e) : e;
     }
   }
 
+  /**
+   * What was found.
+   *
+   * @param later than the snapshots that may expire; none if it was not seen to that they may
+   */
   private static TableReencryption found(
-      Table table, LiveFiles before, long left, boolean committed) {
+      Table table, LiveFiles before, long left, OptionalLong later, boolean committed) {
     table.refresh();
     Snapshot current = table.currentSnapshot();
-    int others = Iterables.size(table.snapshots()) - (current == null ? 0 : 1);
+    long time = later.orElse(Long.MAX_VALUE);
+    long others =
+        Streams.stream(table.snapshots())
+            .filter(one -> current == null || one.snapshotId() != current.snapshotId())
+            .filter(one -> one.timestampMillis() < time)
+            .count();
     return new TableReencryption(
         table.name(),
         before.data(),
         before.deletes(),
         before.bytes(),
         left,
-        others,
+        (int) others,
         refs(table),
-        current == null || others == 0 ? null : expireStatement(table),
+        later.isEmpty() || others == 0 ? null : expireStatement(table.name(), time),
         committed);
   }
 
@@ -217,24 +235,17 @@ public record TableReencryption(
         .toList();
   }
 
-  /**
-   * Later than every snapshot: by the clocks of their writers, an older one may have a later time
-   * than the current one.
-   */
-  private static String expireStatement(Table table) {
-    long latest =
-        Streams.stream(table.snapshots()).mapToLong(Snapshot::timestampMillis).max().orElseThrow();
+  private static String expireStatement(String table, long time) {
     return SqlNames.call(
         "expire_snapshots",
-        table.name(),
-        String.format(
-            "older_than => TIMESTAMP '%s'", TIME.format(Instant.ofEpochMilli(latest + 1))),
+        table,
+        String.format("older_than => TIMESTAMP '%s'", TIME.format(Instant.ofEpochMilli(time))),
         "retain_last => 1");
   }
 
   /** One sentence for people, or some. */
   public String message() {
-    if (dataFiles + deleteFiles == 0) {
+    if (dataFiles + deleteFiles == 0 && !committed) {
       return "it has no files; nothing was changed";
     }
 
