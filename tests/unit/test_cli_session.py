@@ -156,11 +156,13 @@ def test_a_second_catalog_is_the_profiles_alone(profile: Path) -> None:
 
 
 def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
-    found = options(Given(conf=("spark.sql.catalog.lake.jdbc.password=p", "spark.a.token=s3cret")))
+    address = "jdbc:postgresql://user:s3cret@db/lake"
+    conf = ("spark.sql.catalog.lake.jdbc.password=p", "spark.a.token=s3cret", f"spark.a={address}")
+    found = options(Given(conf=conf))
     found["spark.sql.catalog.lake.credential"] = "s3cret"
     secrets = _session.taken_secrets(found)
     assert found["spark.redaction.regex"].endswith("|spark[.]sql[.]catalog[.]lake[.]credential")
-    assert secrets.pop("spark.a.token") == "s3cret"
+    assert (secrets.pop("spark.a.token"), secrets.pop("spark.a")) == ("s3cret", address)
     assert {key.removeprefix("spark.sql.catalog.") for key in secrets} >= {
         "lake.token",
         "lake.jdbc.password",
@@ -191,19 +193,21 @@ def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
         "hadoop.fs.azure.account.key.acme.z12.blob.storage.azure.net",
         "hadoop.fs.azure.encryption.encoded.client-provided-key.acme.dfs.core.windows.net",
         "executorEnv.AWS_SECRET_ACCESS_KEY",
+        "uri",
     ],
 )
 def test_what_is_a_secret(name: str, home: Path) -> None:
     """One in a file that others may read is refused; a reference, or a private file, is right."""
     file = home / "iceberg-crypto.yaml"
-    file.write_text(f"catalogs:\n  lake:\n    {name}: plain\n")
+    value = "jdbc:postgresql://user:plain@db/lake" if name == "uri" else "plain"
+    file.write_text(f"catalogs:\n  lake:\n    {name}: {value}\n")
     file.chmod(0o644)
     with pytest.raises(ConfigurationError, match=r"holds a secret") as caught:
         _profile.load()
     assert (name in caught.value.message, "plain" in str(caught.value)) == (True, False)
     assert f"chmod 600 {file}" in caught.value.hint
     file.chmod(0o600)
-    assert _profile.load().catalog("lake").properties == {name: "plain"}
+    assert _profile.load().catalog("lake").properties == {name: value}
     assert "plain" not in repr(_profile.load()) + repr(_profile.load().catalog("lake"))
     file.write_text(f"catalogs:\n  lake:\n    {name}: ${{REST_TOKEN}}\n")
     file.chmod(0o644)
