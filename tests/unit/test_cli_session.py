@@ -3,6 +3,7 @@
 import grp
 import os
 import pwd
+import re
 import shlex
 import stat
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from doubles.in_process import verify_json
+from harness.jars import ROOT
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -171,35 +173,38 @@ def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
     assert not [k for k in secrets if k.endswith(("-file", "-env"))]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "password",
-        "token",
-        "credential",
-        "s3.secret-access-key",
-        "s3.access-key",
-        "s3.sse.key",
-        "gcs.encryption-key",
-        "gcs.decryption-key",
-        "jdbc.password",
-        "adls.sas-token.acme",
-        "header.Authorization",
-        "header.Cookie",
-        "hadoop.fs.s3a.secret.key",
-        "hadoop.fs.azure.account.key.acme.dfs.core.windows.net",
-        "hadoop.fs.azure.account.oauth2.client.secret.acme.dfs.core.windows.net",
-        "hadoop.fs.azure.sas.box.acme.blob.core.windows.net",
-        "hadoop.fs.azure.account.key.acme.z12.blob.storage.azure.net",
-        "hadoop.fs.azure.encryption.encoded.client-provided-key.acme.dfs.core.windows.net",
-        "executorEnv.AWS_SECRET_ACCESS_KEY",
-        "uri",
-    ],
-)
+ADDRESS = "jdbc:postgresql://user:plain@db/lake"
+SECRETS = [
+    "password",
+    "token",
+    "credential",
+    "s3.secret-access-key",
+    "s3.access-key",
+    "s3.sse.key",
+    "gcs.encryption-key",
+    "gcs.decryption-key",
+    "jdbc.password",
+    "adls.sas-token.acme",
+    "adls.connection-string.acme",
+    "header.Authorization",
+    "header.Cookie",
+    "header.X-Api-Key",
+    "hadoop.fs.s3a.secret.key",
+    "hadoop.fs.azure.account.key.acme.dfs.core.windows.net",
+    "hadoop.fs.azure.account.oauth2.client.secret.acme.dfs.core.windows.net",
+    "hadoop.fs.azure.sas.box.acme.blob.core.windows.net",
+    "hadoop.fs.azure.account.key.acme.z12.blob.storage.azure.net",
+    "hadoop.fs.azure.encryption.encoded.client-provided-key.acme.dfs.core.windows.net",
+    "executorEnv.AWS_SECRET_ACCESS_KEY",
+    "uri",
+]
+
+
+@pytest.mark.parametrize("name", SECRETS)
 def test_what_is_a_secret(name: str, home: Path) -> None:
     """One in a file that others may read is refused; a reference, or a private file, is right."""
     file = home / "iceberg-crypto.yaml"
-    value = "jdbc:postgresql://user:plain@db/lake" if name == "uri" else "plain"
+    value = ADDRESS if name == "uri" else "plain"
     file.write_text(f"catalogs:\n  lake:\n    {name}: {value}\n")
     file.chmod(0o644)
     with pytest.raises(ConfigurationError, match=r"holds a secret") as caught:
@@ -212,6 +217,15 @@ def test_what_is_a_secret(name: str, home: Path) -> None:
     file.write_text(f"catalogs:\n  lake:\n    {name}: ${{REST_TOKEN}}\n")
     file.chmod(0o644)
     assert _profile.load().catalog("lake").properties == {name: "s3cret"}
+
+
+def test_the_documents_have_spark_hide_each_secret() -> None:
+    (regex,) = re.findall(
+        r"spark\.redaction\.regex (\S+)", (ROOT / "docs/deploying.md").read_text()
+    )
+    shown = [f"spark.sql.catalog.lake.{name}" for name in [*SECRETS, "encryption.kms.pkcs11.pin"]]
+    assert [one for one in shown if not re.search(regex, one)] == ["spark.sql.catalog.lake.uri"]
+    assert re.search(regex, ADDRESS) and not re.search(regex, "http://localhost:8181/lake@main")
 
 
 NAMES = {0: "root", 1000: "alice", 1001: "bob"}  # of users, and of the group that each has alone
