@@ -364,7 +364,10 @@ def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
 
 
 def _path_properties(properties: dict[str, str]) -> dict[str, str]:
-    """Return a catalog's KMS, rules for tables and storage, without what is of its own kind, place or login."""
+    """Return a catalog's KMS, rules for tables and Hadoop's settings, without what is of its own kind, place or login.
+
+    The storage's logins among Hadoop's settings go along.
+    """
     kept = {
         key: value
         for key, value in properties.items()
