@@ -258,6 +258,11 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
+def holds_secret(name: str, value: str) -> bool:
+    """Return whether a setting is a secret, by its name or as an address with a password."""
+    return is_secret(name) or _PASSWORD_IN_ADDRESS.search(value) is not None
+
+
 def redaction(conf: Mapping[str, str], has: str | None = None) -> dict[str, str]:
     """Return what has Spark hide the secrets among settings, in its event log and its UI; empty if it does already.
 
@@ -273,9 +278,7 @@ def redaction(conf: Mapping[str, str], has: str | None = None) -> dict[str, str]
 
 def _is_shown(key: str, value: str, regex: str) -> bool:
     """Return whether it is a secret that Spark does not hide: it looks for these in names and in values."""
-    if not is_secret(key) and not _PASSWORD_IN_ADDRESS.search(value):
-        return False
-    return not _finds(regex, key) and not _finds(regex, value)
+    return holds_secret(key, value) and not _finds(regex, key) and not _finds(regex, value)
 
 
 def _finds(regex: str, text: str) -> bool:
@@ -361,7 +364,10 @@ def _catalog_conf(catalog: str, properties: dict[str, str]) -> dict[str, str]:
 
 
 def _path_properties(properties: dict[str, str]) -> dict[str, str]:
-    """Return a catalog's KMS, rules for tables and storage, without what is of its own kind, place or login."""
+    """Return a catalog's KMS, rules for tables and Hadoop's settings, without what is of its own kind, place or login.
+
+    The storage's logins among Hadoop's settings go along.
+    """
     kept = {
         key: value
         for key, value in properties.items()

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -113,6 +114,18 @@ def test_a_file_that_yarn_copies_is_named_as_its_copy() -> None:
     names: dict[str, Any] = {}
     exec(blocks_of("deploying", "YARN")[0], names)
     assert names["conf"]["spark.sql.catalog.lake.encryption.kms.vault.token-file"] == "vault-token"
+
+
+def test_the_folders_of_a_purged_table_go_and_a_new_one_stays(tmp_path: Path) -> None:
+    (command,) = re.findall("`(find FOLDER [^`]*)`", (ROOT / "docs" / "guide.md").read_text())
+    for folder in ("t/data/part=a", "t/data/part=b", "t/metadata"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "t/metadata/v1.metadata.json").touch()
+    subprocess.run(
+        [str(tmp_path / "t") if w == "FOLDER" else w for w in command.split()], check=True
+    )
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+    assert left == ["t", "t/metadata", "t/metadata/v1.metadata.json"]
 
 
 def test_the_code_and_the_reference_have_the_same_properties() -> None:

@@ -18,7 +18,7 @@ from pyspark_iceberg_crypto.cli._options import kms_of
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.jvm._launch import split
 from pyspark_iceberg_crypto.kms import Kms
-from pyspark_iceberg_crypto.settings import is_secret
+from pyspark_iceberg_crypto.settings import holds_secret
 
 NAME = "iceberg-crypto.yaml"
 CONFIG = "ICEBERG_CRYPTO_CONFIG"
@@ -200,7 +200,7 @@ def _refuse_what_others_may_read(path: Path, sections: dict[str, dict[str, str]]
         return
     for section, settings in sections.items():
         for key, value in settings.items():
-            if is_secret(key) and value and not _REFERENCE.search(value):
+            if holds_secret(key, value) and value and not _REFERENCE.search(value):
                 raise ConfigurationError(
                     f"the profile {path} holds a secret, {key} of {section}, and others can read the file",
                     f"write ${{NAME}} for the value of an environment variable, or chmod 600 {path}",

@@ -264,11 +264,15 @@ def _set_up(builder: Any, name: str, properties: dict[str, str], kms: Kms | None
 def taken_secrets(options: dict[str, Any]) -> dict[str, str]:
     """Take secrets out of a builder, which would put them on the JVM's command line; Spark will show none."""
     from pyspark_iceberg_crypto import settings
-    from pyspark_iceberg_crypto.jvm import _launch
+    from pyspark_iceberg_crypto.jvm import _launch, _quiet
 
-    secrets = {key: str(options.pop(key)) for key in list(options) if settings.is_secret(key)}
+    secrets = {
+        key: str(options.pop(key))
+        for key, value in list(options.items())
+        if settings.holds_secret(key, str(value)) and key != _quiet.JAVA_OPTIONS
+    }
     has = _launch.session_setting(options, settings.REDACTION)
-    options |= settings.redaction({**options, **secrets}, has)  # an address may have a password
+    options |= settings.redaction({**options, **secrets}, has)
     return secrets
 
 

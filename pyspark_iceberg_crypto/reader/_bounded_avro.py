@@ -18,7 +18,7 @@ _Record = TypeVar("_Record", bound=StructProtocol)
 
 
 def kind_of(authentic: bool) -> type[AvroFile[Any]]:
-    """Return what reads a file: PyIceberg's own, which is faster, only what was authenticated with a table's key."""
+    """Return what reads a file: PyIceberg's own, which is faster, only what users of the table's master key wrote."""
     return AvroFile if authentic else BoundedAvroFile
 
 

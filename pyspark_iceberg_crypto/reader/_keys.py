@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -78,19 +78,26 @@ class EncryptedKey:
 class TableKeys:
     """The keys of a table as its metadata has them."""
 
-    def __init__(self, table: str, metadata: Mapping[str, Any], kms: KeyManagementClient) -> None:
+    def __init__(
+        self,
+        table: str,
+        metadata: Mapping[str, Any],
+        kms: KeyManagementClient,
+        in_force: Collection[str] | None = None,
+    ) -> None:
         """Read the entries; the KMS is not asked yet.
 
         Args:
             table: the table's full name.
             metadata: the document of its metadata.
             kms: what unwraps its KEKs, bound to the table where it can be; it keeps what it unwrapped, if anyone does.
+            in_force: the ids of those entries that the metadata in force has; None: of all.
 
         Raises:
             TamperedError: `encryption-keys` is not a list of keys.
         """
         self.table = table
-        self._kms = kms
+        self._kms, self._in_force = kms, in_force
         try:
             entries = entries_of(metadata)
         except (KeyError, TypeError, AttributeError, binascii.Error, ValueError) as error:
@@ -183,6 +190,18 @@ class TableKeys:
                 f"key {key_id} in encryption-keys does not decrypt with KEK {kek.key_id}: the metadata was changed"
             ) from None
         return KeyMetadata.decode(data, file)
+
+    def proves_writer(self, key_id: str | None) -> bool:
+        """Whether only users of a master key can have made what is encrypted with a manifest list's key.
+
+        Anyone may have wrapped a KEK of older metadata, or one that the KMS does not authenticate, as with RSA.
+        """
+        entry = self.entries.get(key_id or "")
+        kek = entry and self.entries.get(entry.by or "")
+        proves = getattr(self._kms, "authenticates_wrapping", None)
+        if kek is None or kek.by is None or proves is None:
+            return False
+        return (self._in_force is None or kek.key_id in self._in_force) and bool(proves(kek.by))
 
     def for_writing(self, master_key: str, length: int, max_age_days: int = 730) -> EncryptedKey:
         """Return the KEK that encrypts and signs: the newest; or another one, if that is too old.

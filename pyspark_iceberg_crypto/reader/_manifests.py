@@ -55,7 +55,7 @@ class EncryptedSnapshot(Snapshot):
         def manifests() -> list[ManifestFile]:
             file = files.manifest_list(self.manifest_list, self.key_id)
             with reading(ExpectedFile(files.table, self.manifest_list)):
-                authentic = self.key_id is not None
+                authentic = self.key_id is not None and files.keys.proves_writer(self.key_id)
                 read = _pyiceberg.read_manifest_list(file, authentic)
                 return [EncryptedManifest.of(one, authentic) for one in read]
 
@@ -66,7 +66,7 @@ class EncryptedManifest(ManifestFile):
     """A manifest, with its key beside its record.
 
     Attributes:
-        authentic: whether it has a key, and the list that it is of, too.
+        authentic: whether it has a key, and is of a list of which `TableKeys.proves_writer` holds.
     """
 
     listed: Listed
@@ -74,7 +74,7 @@ class EncryptedManifest(ManifestFile):
 
     @classmethod
     def of(cls, manifest: ManifestFile, of_authentic: bool) -> EncryptedManifest:
-        """Take the key out of a record; `of_authentic`: whether its list has a key."""
+        """Take the key out of a record; `of_authentic`: whether users of the master key wrote its list."""
         made = cls(*(manifest[i] for i in range(len(manifest))))
         made.listed = Listed(manifest.key_metadata, manifest.manifest_length)
         made.authentic = of_authentic and bool(manifest.key_metadata)

@@ -5,6 +5,7 @@ import dataclasses
 import gzip
 import io
 import json
+import os
 import random
 from contextlib import nullcontext
 from pathlib import Path
@@ -25,6 +26,7 @@ from pyspark_iceberg_crypto.reader import (
     _avro_end,
     _bounded_avro,
     _document,
+    _keys,
     open_table,
     verify_table,
 )
@@ -156,6 +158,32 @@ def test_a_plaintext_manifest_list_whose_lengths_lead_beyond_it(victim: Writer, 
         lambda: table.scan().to_arrow(),
         f"Table {victim.location}: {evil.as_uri()} could not be read: it says that 16 bytes follow where it has 15",
     )
+
+
+@pytest.mark.parametrize("older", [True, False], ids=["older metadata", "RSA"])
+def test_a_manifest_list_with_a_key_of_anyone(victim: Writer, older: bool) -> None:
+    """Anyone may have wrapped the KEK: that the key fits does not say who wrote the list."""
+    kek, evil = os.urandom(16), victim.metadata_folder / "evil.avro"
+    key = victim._ags1(evil, _avro_bytes(_LIST, victim.manifests, {})[:-1])
+    wrapped = _keys.EncryptedKey("evil", victim.kms.wrap_key(kek, "k1"), "k1", {})
+    sealed = _keys.EncryptedKey("list", _keys.seal(kek, wrapped, key), "evil", {})
+    document = copy.deepcopy(victim.document)
+    document["snapshots"][0] |= {"key-id": "list", "manifest-list": evil.as_uri()}
+    document["encryption-keys"] += [wrapped.json(), sealed.json()]
+    given: Any = {"kms": victim.kms, "properties": {"encryption.metadata-authentication": "off"}}
+    if older:
+        victim.metadata.write_text(json.dumps(document))
+        victim.document["metadata-log"] = [{"metadata-file": victim.location, "timestamp-ms": 1}]
+        victim.append([{"id": 2}])
+        assert len(open_table(victim.location, **given).scan().to_arrow()) == 2
+    else:
+        victim.kms.authentic = False
+        victim.document = document
+        table = open_table(victim.write(), **given)
+        with pytest.raises(errors.IcebergCryptoError, match="it says that 16 bytes follow"):
+            table.scan().to_arrow()
+    (found,) = verify_table(victim.location, **given, all_snapshots=True).problems
+    assert found.path == evil.as_uri() and "it says that 16 bytes follow" in str(found)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import grp
 import os
 import pwd
+import re
 import shlex
 import stat
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from doubles.in_process import verify_json
+from harness.jars import ROOT
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -156,11 +158,13 @@ def test_a_second_catalog_is_the_profiles_alone(profile: Path) -> None:
 
 
 def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
-    found = options(Given(conf=("spark.sql.catalog.lake.jdbc.password=p", "spark.a.token=s3cret")))
+    address = "jdbc:postgresql://user:s3cret@db/lake"
+    conf = ("spark.sql.catalog.lake.jdbc.password=p", "spark.a.token=s3cret", f"spark.a={address}")
+    found = options(Given(conf=conf))
     found["spark.sql.catalog.lake.credential"] = "s3cret"
     secrets = _session.taken_secrets(found)
     assert found["spark.redaction.regex"].endswith("|spark[.]sql[.]catalog[.]lake[.]credential")
-    assert secrets.pop("spark.a.token") == "s3cret"
+    assert (secrets.pop("spark.a.token"), secrets.pop("spark.a")) == ("s3cret", address)
     assert {key.removeprefix("spark.sql.catalog.") for key in secrets} >= {
         "lake.token",
         "lake.jdbc.password",
@@ -169,45 +173,59 @@ def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
     assert not [k for k in secrets if k.endswith(("-file", "-env"))]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "password",
-        "token",
-        "credential",
-        "s3.secret-access-key",
-        "s3.access-key",
-        "s3.sse.key",
-        "gcs.encryption-key",
-        "gcs.decryption-key",
-        "jdbc.password",
-        "adls.sas-token.acme",
-        "header.Authorization",
-        "header.Cookie",
-        "hadoop.fs.s3a.secret.key",
-        "hadoop.fs.azure.account.key.acme.dfs.core.windows.net",
-        "hadoop.fs.azure.account.oauth2.client.secret.acme.dfs.core.windows.net",
-        "hadoop.fs.azure.sas.box.acme.blob.core.windows.net",
-        "hadoop.fs.azure.account.key.acme.z12.blob.storage.azure.net",
-        "hadoop.fs.azure.encryption.encoded.client-provided-key.acme.dfs.core.windows.net",
-        "executorEnv.AWS_SECRET_ACCESS_KEY",
-    ],
-)
+ADDRESS = "jdbc:postgresql://user:plain@db/lake"
+SECRETS = [
+    "password",
+    "token",
+    "credential",
+    "s3.secret-access-key",
+    "s3.access-key",
+    "s3.sse.key",
+    "gcs.encryption-key",
+    "gcs.decryption-key",
+    "jdbc.password",
+    "adls.sas-token.acme",
+    "adls.connection-string.acme",
+    "header.Authorization",
+    "header.Cookie",
+    "header.X-Api-Key",
+    "hadoop.fs.s3a.secret.key",
+    "hadoop.fs.azure.account.key.acme.dfs.core.windows.net",
+    "hadoop.fs.azure.account.oauth2.client.secret.acme.dfs.core.windows.net",
+    "hadoop.fs.azure.sas.box.acme.blob.core.windows.net",
+    "hadoop.fs.azure.account.key.acme.z12.blob.storage.azure.net",
+    "hadoop.fs.azure.encryption.encoded.client-provided-key.acme.dfs.core.windows.net",
+    "executorEnv.AWS_SECRET_ACCESS_KEY",
+    "uri",
+]
+
+
+@pytest.mark.parametrize("name", SECRETS)
 def test_what_is_a_secret(name: str, home: Path) -> None:
     """One in a file that others may read is refused; a reference, or a private file, is right."""
     file = home / "iceberg-crypto.yaml"
-    file.write_text(f"catalogs:\n  lake:\n    {name}: plain\n")
+    value = ADDRESS if name == "uri" else "plain"
+    file.write_text(f"catalogs:\n  lake:\n    {name}: {value}\n")
     file.chmod(0o644)
     with pytest.raises(ConfigurationError, match=r"holds a secret") as caught:
         _profile.load()
     assert (name in caught.value.message, "plain" in str(caught.value)) == (True, False)
     assert f"chmod 600 {file}" in caught.value.hint
     file.chmod(0o600)
-    assert _profile.load().catalog("lake").properties == {name: "plain"}
+    assert _profile.load().catalog("lake").properties == {name: value}
     assert "plain" not in repr(_profile.load()) + repr(_profile.load().catalog("lake"))
     file.write_text(f"catalogs:\n  lake:\n    {name}: ${{REST_TOKEN}}\n")
     file.chmod(0o644)
     assert _profile.load().catalog("lake").properties == {name: "s3cret"}
+
+
+def test_the_documents_have_spark_hide_each_secret() -> None:
+    (regex,) = re.findall(
+        r"spark\.redaction\.regex (\S+)", (ROOT / "docs/deploying.md").read_text()
+    )
+    shown = [f"spark.sql.catalog.lake.{name}" for name in [*SECRETS, "encryption.kms.pkcs11.pin"]]
+    assert [one for one in shown if not re.search(regex, one)] == ["spark.sql.catalog.lake.uri"]
+    assert re.search(regex, ADDRESS) and not re.search(regex, "http://localhost:8181/lake@main")
 
 
 NAMES = {0: "root", 1000: "alice", 1001: "bob"}  # of users, and of the group that each has alone

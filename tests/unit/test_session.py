@@ -70,7 +70,9 @@ def test_paths_have_the_kms_of_the_first_catalog() -> None:
     authentication = "encryption.metadata-authentication"
     own = {"header.Authorization": "s", "token": "s", authentication: "require"}
     lock = "hadoop.iceberg.tables.hadoop.lock-impl"
-    options = {"io-impl": "com.IO", "table-default.encryption.key-id": "k1", lock: "com.L", **own}
+    login = "hadoop.fs.s3a.secret.key"
+    storage = {lock: "com.L", login: "s"}
+    options = {"io-impl": "com.IO", "table-default.encryption.key-id": "k1", **storage, **own}
     found = catalog_conf("lake", kms=kms, options=options, **rest)
     assert own.items() <= {k.removeprefix("lake."): v for k, v in found.items()}.items()
     assert {k: v for k, v in found.items() if k.startswith("default_iceberg")} == {
@@ -84,6 +86,7 @@ def test_paths_have_the_kms_of_the_first_catalog() -> None:
         "default_iceberg.encryption.required": "true",
         "default_iceberg.table-default.encryption.key-id": "k1",
         f"default_iceberg.{lock}": "com.L",
+        f"default_iceberg.{login}": "s",
     }
     found = catalog_conf("lake", kms=kms, options={authentication: "off"}, **rest)
     assert found[f"default_iceberg.{authentication}"] == "off"

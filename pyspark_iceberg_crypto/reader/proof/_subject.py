@@ -83,6 +83,7 @@ class Subject:
             self.loaded.table,
             {"encryption-keys": entries},
             cast("KeyManagementClient", _AllowedKms(self)),
+            self.keys.entries,
         )
 
     def is_same(self, other: Subject) -> bool:

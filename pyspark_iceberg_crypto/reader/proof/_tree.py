@@ -42,7 +42,7 @@ class Listed:
         format: its format, as what lists it says.
         length: its length in bytes, as what lists it says.
         key: its key metadata, a secret; None: it has none.
-        authentic: whether it is a manifest that has a key, of a list that one of the table's KEKs authenticates.
+        authentic: whether it is a manifest that has a key, of a list of which `TableKeys.proves_writer` holds.
     """
 
     kind: str
@@ -90,7 +90,7 @@ class Tree:
     def manifests(self, file: Named) -> list[Listed]:
         """Return the manifests of a manifest list."""
         own = self.key_of(file)
-        authentic = own is not None
+        authentic = own is not None and self._keys.proves_writer(file.key_id)
         rows, schema = self._rows(file.path, file.length, own, authentic)
         found = []
         for path, length, key in (_picked(row, schema, _LIST) for row in rows):

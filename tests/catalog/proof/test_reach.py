@@ -419,6 +419,32 @@ def test_files_that_an_earlier_expiry_is_still_deleting(lake: Lake, opened_first
     assert report.ok and report.exit_code == 0, report
 
 
+@pytest.mark.parametrize("gone", ["list", "manifest"])
+@pytest.mark.catalogs("hadoop")
+@pytest.mark.nightly
+def test_what_lists_files_goes_before_them(lake: Lake, gone: str) -> None:
+    """An earlier expiry deletes in any order; the manifest is read, and then their keys are looked up."""
+    table, data = overwritten(lake)
+    folder = lake.folder / "t" / "metadata"
+    first = min(folder.glob("*-m*.avro"), key=modified)
+    path = {"list": lists(lake)[0], "manifest": first}[gone]
+    expire(lake, [])
+    lake.sql(f"REFRESH TABLE {table}")
+    jvm: Any = lake.spark._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    storage.holdOpened(str(folder), first.name, 2)
+    verify = lambda: verify_table(lake.spark, table, all_snapshots=True, structure=True)  # noqa: E731
+    with ThreadPoolExecutor(1) as pool:
+        verified = pool.submit(verify)
+        try:
+            assert storage.awaitHeld()
+            path.unlink()
+        finally:
+            storage.release()
+        report = verified.result()
+    assert report.ok and data.exists(), report
+
+
 @pytest.mark.parametrize("lost", [0, 1])
 @pytest.mark.nightly
 def test_one_of_two_expired_lists_goes_and_their_manifest_stays(lake: Lake, lost: int) -> None:

@@ -91,7 +91,8 @@ final class TableFolder {
       if (below == null) {
         throw refused(
             String.format("the storage lists %s as a file in %s", file.location(), path),
-            "Use DROP TABLE without PURGE, and delete the table's folder with other tools.");
+            "Use DROP TABLE without PURGE, and delete what belongs to this table with other"
+                + " tools.");
       }
 
       files++;

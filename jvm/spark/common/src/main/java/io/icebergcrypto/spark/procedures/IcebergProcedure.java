@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.procedures;
 
+import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
@@ -27,6 +28,8 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * One of Iceberg's procedures that take a table, called with what this project knows of it. The
@@ -34,6 +37,8 @@ import org.apache.spark.sql.types.StructType;
  * taken for orphans then: it is brought up to date first.
  */
 class IcebergProcedure implements Procedure {
+  private static final Logger LOG = LoggerFactory.getLogger(IcebergProcedure.class);
+
   private final Procedure procedure;
   private final TableCatalog catalog;
   private final EncryptedCatalog encrypted;
@@ -67,22 +72,49 @@ class IcebergProcedure implements Procedure {
       return procedure.call(input);
     }
 
+    CatalogAndIdentifier named;
     try {
-      CatalogAndIdentifier named = parsed(table, catalog);
-      if (named.catalog() instanceof TableCatalog tables) {
-        reload(tables, named.identifier());
-      }
-    } catch (ParseException e) {
-      // the procedure says so itself
+      named = parsed(table, catalog);
+    } catch (ParseException e) { // the procedure says so itself
+      return call(procedure, input);
     }
 
-    return call(procedure, input);
+    if (named.catalog() instanceof TableCatalog tables) {
+      reload(tables, named.identifier());
+    }
+
+    Iterator<Scan> rows = call(procedure, input);
+    readCachedRowsAgain(named.catalog().name(), named.identifier());
+    return rows;
+  }
+
+  /**
+   * Spark's own look for what CACHE TABLE has of a table's rows, at the end of a procedure, misses
+   * it if another client has committed since.
+   */
+  private static void readCachedRowsAgain(String catalog, Identifier identifier) {
+    SparkSession spark = SparkSession.active();
+    if (identifier instanceof PathIdentifier || spark.sharedState().cacheManager().isEmpty()) {
+      return;
+    }
+
+    Stream.concat(Stream.of(identifier), withoutSelector(identifier).stream())
+        .map(one -> SqlNames.full(catalog, one.namespace(), one.name()))
+        .forEach(
+            name -> {
+              try {
+                CachedRows.readAgain(spark, name);
+              } catch (Exception e) { // Spark's of Scala are checked, and not declared
+                CancelledException.rethrow(e);
+                LOG.debug("No rows of {} are read again", name, e); // as if there is no such table
+              }
+            });
   }
 
   /**
    * Brings what the session's cache has of a table up to date. The cached instance stays if it can:
-   * by it, Spark reads again what CACHE TABLE has of its rows. A table that was encrypted or made
-   * again since is loaded again.
+   * by it, Spark before 4.1 reads again what is cached of rows that are made of the table's. A
+   * table that was encrypted or made again since is loaded again.
    */
   static void reload(TableCatalog tables, Identifier identifier) {
     if (identifier instanceof PathIdentifier) { // no cache has it

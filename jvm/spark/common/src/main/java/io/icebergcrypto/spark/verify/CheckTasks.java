@@ -168,8 +168,8 @@ record CheckTasks(
 
   /**
    * What was found, unless it is that a file could not be read that only expired snapshots reach,
-   * and it was deleted since it was there. If only what leads to it was, others may reach it: an
-   * expiry deletes files before what lists them.
+   * and it was deleted since it was there. If only what leads to it was, others may reach it, which
+   * {@link SecondLook} finds out.
    */
   private Optional<Row> row(Row file, FileResult found) {
     boolean unread = found.code() == ProblemCode.MISSING || found.unchecked();

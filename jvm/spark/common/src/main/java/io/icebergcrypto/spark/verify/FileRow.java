@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.verify;
 
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.MetadataFiles;
@@ -203,6 +204,14 @@ final class FileRow {
    */
   static boolean isWrong(Row row) {
     return !row.isNullAt(CHECKED.fieldIndex("problem"));
+  }
+
+  /** Whether a file of {@link #CHECKED} that only expired snapshots reach could not be read. */
+  static boolean isUnreadOlder(Row row) {
+    String code = row.getString(CHECKED.fieldIndex("code"));
+    return isOlder(row)
+        && (ProblemCode.MISSING.label().equals(code)
+            || ProblemCode.UNREADABLE.label().equals(code));
   }
 
   /** Whether a row of {@link #CHECKED} is a file that is yet to be checked. */

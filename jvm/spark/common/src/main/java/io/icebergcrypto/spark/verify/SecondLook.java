@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.verify;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.MetadataFiles;
 import io.icebergcrypto.audit.ReachableFile;
@@ -26,9 +27,20 @@ import org.apache.spark.sql.functions;
  * files that are no longer reached: of snapshots that expire, of metadata that leaves the log.
  * Nobody is to be accused of that. What the table reaches as before stands; only what was found
  * through something that is gone is looked for again, and of the files' bytes no others are read.
+ * An expiry may delete files long after its commit, in any order: what could not be read of expired
+ * snapshots is looked for again even if the table has not changed.
  */
 final class SecondLook {
   private static final Column STRAY = functions.col("kind").equalTo(FileKind.STRAY.label());
+
+  /** Files of expired snapshots whose key may be unknown because what lists them is gone. */
+  private static final Column UNREAD =
+      functions
+          .col("older")
+          .and(
+              functions
+                  .col("code")
+                  .isin(ProblemCode.MISSING.label(), ProblemCode.UNREADABLE.label()));
 
   /** Files that the metadata itself names. */
   private static final Set<FileKind> NAMED =
@@ -76,7 +88,7 @@ final class SecondLook {
   record Result(FileSet looked, FileSet now, boolean isWhole) {}
 
   /**
-   * Looks again, if the table has changed.
+   * Looks again, if the table has changed or files of expired snapshots could not be read.
    *
    * @param found what was found, rows of {@link FileRow#CHECKED}
    * @return null when all of it stands
@@ -88,12 +100,14 @@ final class SecondLook {
       BaseTable table = TableLoader.load(spark, name);
       TableMetadata now = table.operations().current();
       requireSameTable(now);
-      if (LoadedMetadata.isSame(then, now)) {
+      FileSet doubtful =
+          LoadedMetadata.isSame(then, now) ? found.where(UNREAD, FileRow::isUnreadOlder) : found;
+      if (doubtful.isEmpty()) {
         return null;
       }
 
-      FileSet strays = found.where(STRAY, row -> FileRow.kind(row) == FileKind.STRAY);
-      FileSet suspects = throughWhatIsGone(found, table.io(), now);
+      FileSet strays = doubtful.where(STRAY, row -> FileRow.kind(row) == FileKind.STRAY);
+      FileSet suspects = throughWhatIsGone(doubtful, table.io(), now);
       FileSet all = FileSet.all(List.of(suspects, strays));
       if (all.isEmpty()) {
         return null;

@@ -145,7 +145,7 @@ public final class PlaintextPurge {
         return files.purged(table.name(), false);
       }
 
-      requireKnown(files);
+      requireKnown(files, old);
       requireNamed(files);
       PurgeRecord record = new PurgeRecord(table.name(), table.operations(), current.uuid(), path);
       String accepted = options.acceptMissing() && !old.isWhole() ? path : null;
@@ -279,7 +279,7 @@ public final class PlaintextPurge {
   }
 
   /** What is not known may be plaintext, or name it. */
-  private void requireKnown(OldFiles files) {
+  private void requireKnown(OldFiles files, OldMetadata old) {
     List<String> unknown = files.unknown(NAMED);
     if (!unknown.isEmpty()) {
       throw new IcebergCryptoException(
@@ -291,15 +291,22 @@ public final class PlaintextPurge {
 
     List<String> gaps = files.gaps(NAMED);
     if (!gaps.isEmpty() && !options.acceptMissing()) {
+      boolean isEmbedded = gaps.size() == 1 && old.kept() != null && !old.isWhole();
+      String first =
+          isEmbedded
+              ? "No backup of it tells more: call purge_plaintext with accept_missing => true,"
+                  + " which"
+              : "Restore these files from a backup or an object version, and call purge_plaintext"
+                  + " again. If they are lost, call it with accept_missing => true: it then";
       throw new IcebergCryptoException(
               "not finished: what named its old files is missing or damaged, so not all of them are"
                   + " known: "
                   + String.join(", ", gaps),
-              "Nothing was deleted by this call. Restore these files from a backup or an object"
-                  + " version, and call purge_plaintext again. If they are lost, call it with"
-                  + " accept_missing => true: it then deletes what is known, and looks for other"
-                  + " plaintext in the table's folders and its former ones, which it names and"
-                  + " leaves; files that only these named elsewhere are not found.")
+              "Nothing was deleted by this call. "
+                  + first
+                  + " deletes what is known, and looks for other plaintext in the table's folders"
+                  + " and its former ones, which it names and leaves; files that only these named"
+                  + " elsewhere are not found.")
           .inTable(table.name());
     }
   }
