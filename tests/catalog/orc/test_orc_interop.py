@@ -194,6 +194,19 @@ except NotSupportedError as error:
     assert "of table" in error.message and "Hive's own writer" in error.message, error
 (parquet,) = Path("warehouse/p").glob("part-*")
 assert parquet.read_bytes().endswith(b"PARE")
+
+# Hive moves files without those of their keys.
+for name, value in ParquetKeys(uniform="k1", key_material_beside=True).options().items():
+    spark.conf.set(name, value)
+spark.sql("CREATE TABLE b (ssn STRING) STORED AS PARQUET")
+for target in ("b", f"DIRECTORY '{Path('folder').absolute()}' STORED AS PARQUET"):
+    try:
+        with typed_errors():
+            spark.sql(f"INSERT OVERWRITE {target} SELECT 'sesame' AS ssn")
+        sys.exit(f"{target} was not refused")
+    except NotSupportedError as error:
+        assert "Hive's own writer neither moves" in error.message, error
+assert Path("folder/kept").exists()
 print("plaintext" if b"sesame" in file.read_bytes() else "encrypted")
 spark.stop()
 """

@@ -470,6 +470,28 @@ def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
     assert "plaintext-reads" in step.hint
 
 
+def test_key_files_that_would_stay_behind(own: SparkSession, tmp_path: Path) -> None:
+    """Spark moves files by themselves into partitions that are elsewhere than their table."""
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    beside = ParquetKeys(uniform="k1", key_material_beside=True).options()
+    options = ", ".join(f"'{option}' '{value}'" for option, value in beside.items())
+    own.sql(
+        f"CREATE TABLE {name} (id INT, p INT) USING parquet OPTIONS ({options}) PARTITIONED BY (p)"
+        f" LOCATION '{tmp_path}/t'"
+    )
+    own.sql(f"ALTER TABLE {name} ADD PARTITION (p=1) LOCATION '{tmp_path}/elsewhere'")
+    for statement in ("INSERT OVERWRITE {} PARTITION (p=1) SELECT 2", "INSERT INTO {} SELECT 2, 2"):
+        with (
+            untouched(tmp_path),
+            pytest.raises(NotSupportedError, match=r"table .*Spark's commit .* key files"),
+            typed_errors(),
+        ):
+            own.sql(statement.format(name))
+    own.sql(f"INSERT INTO {name} PARTITION (p=2) SELECT 3")
+    assert own.table(name).first() == (3, 2)
+    own.sql(f"DROP TABLE {name}")
+
+
 def test_keys_are_rotated(
     own: SparkSession, people: DataFrame, world: World, tmp_path: Path
 ) -> None:

@@ -10,7 +10,6 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -94,7 +93,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
       checkCase(target, write.options());
       StructType columns = columns(write);
       Configuration hadoop = hadoop(write.options());
-      checkWrite(write.outputPath(), hadoop, columns);
+      checkWrite(write, hadoop, columns);
       if (showsSchema(hadoop)
           || write.catalogTable().isDefined() && !keyed(hadoop, columns).isEmpty()) {
         checkMetadata(target, columns);
@@ -173,11 +172,12 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   /**
    * Checks a write before it begins.
    *
-   * @param folder where the files will be
+   * @param write where the files will be, and in which partitions
    * @param hadoop with the options of the write
    * @param columns those of the files, without those that the table is partitioned by
    */
-  protected abstract void checkWrite(Path folder, Configuration hadoop, StructType columns);
+  protected abstract void checkWrite(
+      InsertIntoHadoopFsRelationCommand write, Configuration hadoop, StructType columns);
 
   /**
    * Checks a session's settings before a stream writes files with them, whose format does not show.
