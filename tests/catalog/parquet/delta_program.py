@@ -139,6 +139,10 @@ class DeltaWork(Work):
             self.rows().write.parquet(f"{self.folder}/converted")
             self.spark.sql(f"CONVERT TO DELTA parquet.`{self.folder}/converted`")
 
+        def beside_in_tasks() -> None:
+            with self.set(**{"parquet.encryption.key.material.store.internally": "false"}):
+                self.past_the_checks("off")
+
         keys = {"parquet.encryption.column.keys": "pii:id"}
         return {
             "default": self.told(lambda: self.write("refused")),
@@ -159,6 +163,10 @@ class DeltaWork(Work):
             ),
             "stream": self.told(lambda: self.streamed("refused", self.rows())),
             "partition": self.told(partitioned),
+            "beside": self.told(
+                with_session(**{"parquet.encryption.key.material.store.internally": "false"})
+            ),
+            "beside in tasks": self.told(beside_in_tasks),
             "convert": self.told(converted),
         }
 

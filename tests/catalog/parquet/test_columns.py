@@ -497,7 +497,7 @@ def test_keys_are_rotated(
 ) -> None:
     folder = tmp_path / "t"
     beside = ParquetKeys(footer="k1", columns={"ssn": "k2"}, key_material_beside=True)
-    people.withColumn("p", fn.col("id") % 2).write.partitionBy("p").options(
+    people.withColumn("_p", fn.col("id") % 2).write.partitionBy("_p").options(
         **beside.options()
     ).parquet(str(folder))
     material = sorted(folder.rglob("_KEY_MATERIAL_FOR_*"))
@@ -515,3 +515,6 @@ def test_keys_are_rotated(
     people.write.parquet(f"{tmp_path}/inside")
     with pytest.raises(NotSupportedError, match="wrapped keys in the file itself"):
         rotate_parquet_keys(own, f"{tmp_path}/inside")
+    (folder / "_delta_log").mkdir()
+    with pytest.raises(NotSupportedError, match="of a Delta table"):
+        rotate_parquet_keys(own, str(folder))

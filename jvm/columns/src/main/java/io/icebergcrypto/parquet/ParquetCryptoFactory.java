@@ -137,6 +137,7 @@ public final class ParquetCryptoFactory
       case HUDI -> HudiTable.checkWrite(file, chosen, hadoop);
       case HIVE -> KeyFiles.check(chosen, String.valueOf(file), format.label());
       case DELTA -> {
+        KeyFiles.check(chosen, String.valueOf(file), format.label());
         if (file == null || FileKind.ofPath(file.toString()) != FileKind.DELTA_LOG) {
           DeltaStatistics.checkWrite(file, chosen, hadoop, CHECKS);
         }

@@ -3,7 +3,9 @@ package io.icebergcrypto.spark.parquet;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
+import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.parquet.tables.DeltaStatistics;
+import io.icebergcrypto.parquet.tables.KeyFiles;
 import io.icebergcrypto.parquet.tables.TableFormat;
 import io.icebergcrypto.spark.columns.FromScala;
 import java.util.List;
@@ -114,7 +116,9 @@ record OtherWrites(String target, Map<String, String> options) {
   }
 
   private static void checkDelta(Configuration hadoop, LogicalPlan plan) {
-    if (DeltaStatistics.isOff(hadoop) || !ParquetCryptoFactory.choices(hadoop).namesKeys()) {
+    ColumnChoices chosen = ParquetCryptoFactory.choices(hadoop);
+    KeyFiles.check(chosen, plan.nodeName(), TableFormat.DELTA.label());
+    if (DeltaStatistics.isOff(hadoop) || !chosen.namesKeys()) {
       return;
     }
 
