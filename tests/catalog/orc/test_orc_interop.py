@@ -207,6 +207,17 @@ for target in ("b", f"DIRECTORY '{Path('folder').absolute()}' STORED AS PARQUET"
     except NotSupportedError as error:
         assert "Hive's own writer neither moves" in error.message, error
 assert Path("folder/kept").exists()
+spark.conf.set("parquet.encryption.key.material.store.internally", "true")
+
+# The metastore would have the values that machine learning notes.
+noted = spark.createDataFrame([("sesame",)], ["ssn"])
+noted.withMetadata("ssn", {"ml_attr": {"vals": ["sesame"]}}).createOrReplaceTempView("noted")
+try:
+    with typed_errors():
+        spark.sql("CREATE TABLE n STORED AS PARQUET AS SELECT * FROM noted")
+    sys.exit("n was not refused")
+except NotSupportedError as error:
+    assert "'ssn' of table " in error.message and "ml_attr" in error.message, error
 print("plaintext" if b"sesame" in file.read_bytes() else "encrypted")
 spark.stop()
 """

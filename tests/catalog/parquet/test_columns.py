@@ -245,8 +245,19 @@ def test_values_beside_the_files_are_refused(
         noted.write.parquet(f"{tmp_path}/m")
     with pytest.raises(NotSupportedError, match="ml_attr"), typed_errors():
         noted.write.options(**ParquetKeys(uniform="k1").options()).saveAsTable(name)
+    with pytest.raises(NotSupportedError, match="'all' of .* has metadata ml_attr"), typed_errors():
+        noted.select("ssn", "address", fn.array(fn.struct("id")).alias("all")).write.parquet(
+            f"{tmp_path}/m"
+        )
     noted.write.options(**ParquetKeys(uniform="k1").options()).parquet(f"{tmp_path}/m")
     assert not [f for f in files(tmp_path / "m") if MARKER.encode() in f.read_bytes()]
+    stream = own.readStream.schema(people.schema).parquet(f"{tmp_path}/m")
+    stream = stream.withMetadata("id", {"ml_attr": {"vals": [MARKER]}}).writeStream
+    stream = stream.option("checkpointLocation", f"{tmp_path}/c").trigger(availableNow=True)
+    with pytest.raises(Exception, match="'id' of the files of a stream has metadata ml_attr"):
+        stream.start(f"{tmp_path}/s").awaitTermination()
+    with pytest.raises(NotSupportedError, match="'id' of table .* ml_attr"), typed_errors():
+        stream.toTable(name)
 
 
 def test_statistics_of_files_with_other_keys_than_the_settings_name(

@@ -94,8 +94,8 @@ public final class KeyMaterialRotation {
         } else if (OF_DELTA.contains(name)) {
           throw new NotSupportedException(
               String.format("%s is a folder of a Delta table, whose keys are not rotated", folder),
-              "Delta neither moves nor cleans key files. Write the table again with its wrapped keys"
-                  + " in the Parquet files. No key was rotated.");
+              "Delta neither moves nor cleans key files. Write the table again with its wrapped"
+                  + " keys in the Parquet files. No key was rotated.");
         } else if (!name.startsWith(".") && (!name.startsWith("_") || name.contains("="))) {
           folders.add(found.getPath()); // as Spark reads them: _x=1 is a partition
         }
