@@ -129,8 +129,8 @@ HIVE = r"""
 import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
-from pyspark_iceberg_crypto import Keystore, NotSupportedError, OrcKeys, ParquetKeys, configure_spark
-from pyspark_iceberg_crypto import inspect_file, typed_errors
+from pyspark_iceberg_crypto import ConfigurationError, Keystore, NotSupportedError, OrcKeys
+from pyspark_iceberg_crypto import ParquetKeys, configure_spark, inspect_file, typed_errors
 
 keys = Keystore.create("keys.p12", keys=["k1"], password_env="KEYSTORE_PASSWORD")
 builder = SparkSession.builder.config("spark.sql.catalogImplementation", "hive")
@@ -208,6 +208,15 @@ for target in ("b", f"DIRECTORY '{Path('folder').absolute()}' STORED AS PARQUET"
         assert "Hive's own writer neither moves" in error.message, error
 assert Path("folder/kept").exists()
 spark.conf.set("parquet.encryption.key.material.store.internally", "true")
+
+# Spark drops the options.
+plain = spark.createDataFrame([("sesame",)], ["ssn"]).write.format("hive").mode("append")
+try:
+    with typed_errors():
+        plain.options(**ParquetKeys(uniform="k1", data_key_length=256).options()).saveAsTable("b")
+    sys.exit("options were not refused")
+except ConfigurationError as error:
+    assert "Spark drops option" in error.message, error
 
 # The metastore would have the values that machine learning notes.
 noted = spark.createDataFrame([("sesame",)], ["ssn"])

@@ -271,11 +271,19 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   }
 
   private boolean isOf(CatalogTable table) {
+    return isOf(table, format);
+  }
+
+  static boolean isOf(CatalogTable table, String format) {
     return table.provider().isDefined() && table.provider().get().equalsIgnoreCase(format);
   }
 
-  /** Whether it is a table of Hive's with such files. */
   private boolean isOfHive(CatalogTable table) {
+    return isOfHive(table, format);
+  }
+
+  /** Whether it is a table of Hive's with such files. */
+  static boolean isOfHive(CatalogTable table, String format) {
     return table.storage().serde().isDefined()
         && table.storage().serde().get().toLowerCase(Locale.ROOT).contains(format);
   }
