@@ -129,8 +129,8 @@ HIVE = r"""
 import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
-from pyspark_iceberg_crypto import Keystore, NotSupportedError, OrcKeys, ParquetKeys, configure_spark
-from pyspark_iceberg_crypto import inspect_file, typed_errors
+from pyspark_iceberg_crypto import ConfigurationError, Keystore, NotSupportedError, OrcKeys
+from pyspark_iceberg_crypto import ParquetKeys, configure_spark, inspect_file, typed_errors
 
 keys = Keystore.create("keys.p12", keys=["k1"], password_env="KEYSTORE_PASSWORD")
 builder = SparkSession.builder.config("spark.sql.catalogImplementation", "hive")
@@ -194,6 +194,39 @@ except NotSupportedError as error:
     assert "of table" in error.message and "Hive's own writer" in error.message, error
 (parquet,) = Path("warehouse/p").glob("part-*")
 assert parquet.read_bytes().endswith(b"PARE")
+
+# Hive moves files without those of their keys.
+for name, value in ParquetKeys(uniform="k1", key_material_beside=True).options().items():
+    spark.conf.set(name, value)
+spark.sql("CREATE TABLE b (ssn STRING) STORED AS PARQUET")
+for target in ("b", f"DIRECTORY '{Path('folder').absolute()}' STORED AS PARQUET"):
+    try:
+        with typed_errors():
+            spark.sql(f"INSERT OVERWRITE {target} SELECT 'sesame' AS ssn")
+        sys.exit(f"{target} was not refused")
+    except NotSupportedError as error:
+        assert "Hive's own writer neither moves" in error.message, error
+assert Path("folder/kept").exists()
+spark.conf.set("parquet.encryption.key.material.store.internally", "true")
+
+# Spark drops the options.
+plain = spark.createDataFrame([("sesame",)], ["ssn"]).write.format("hive").mode("append")
+try:
+    with typed_errors():
+        plain.options(**ParquetKeys(uniform="k1", data_key_length=256).options()).saveAsTable("b")
+    sys.exit("options were not refused")
+except ConfigurationError as error:
+    assert "Spark drops option" in error.message, error
+
+# The metastore would have the values that machine learning notes.
+noted = spark.createDataFrame([("sesame",)], ["ssn"])
+noted.withMetadata("ssn", {"ml_attr": {"vals": ["sesame"]}}).createOrReplaceTempView("noted")
+try:
+    with typed_errors():
+        spark.sql("CREATE TABLE n STORED AS PARQUET AS SELECT * FROM noted")
+    sys.exit("n was not refused")
+except NotSupportedError as error:
+    assert "'ssn' of table " in error.message and "ml_attr" in error.message, error
 print("plaintext" if b"sesame" in file.read_bytes() else "encrypted")
 spark.stop()
 """

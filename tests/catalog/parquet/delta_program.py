@@ -139,6 +139,12 @@ class DeltaWork(Work):
             self.rows().write.parquet(f"{self.folder}/converted")
             self.spark.sql(f"CONVERT TO DELTA parquet.`{self.folder}/converted`")
 
+        def beside_in_tasks() -> None:
+            with self.set(**{"parquet.encryption.key.material.store.internally": "false"}):
+                self.past_the_checks("off")
+
+        noted = self.rows().withMetadata("id", {"ml_attr": {"vals": [MARKER]}})
+        noted.createOrReplaceTempView("noted_rows")
         keys = {"parquet.encryption.column.keys": "pii:id"}
         return {
             "default": self.told(lambda: self.write("refused")),
@@ -159,6 +165,15 @@ class DeltaWork(Work):
             ),
             "stream": self.told(lambda: self.streamed("refused", self.rows())),
             "partition": self.told(partitioned),
+            "noted": self.told(lambda: self.write("noted", noted)),
+            "noted sql": self.told(
+                lambda: self.spark.sql("CREATE TABLE noted USING delta AS SELECT * FROM noted_rows")
+            ),
+            "noted stream": self.told(lambda: self.streamed("noted", noted)),
+            "beside": self.told(
+                with_session(**{"parquet.encryption.key.material.store.internally": "false"})
+            ),
+            "beside in tasks": self.told(beside_in_tasks),
             "convert": self.told(converted),
         }
 

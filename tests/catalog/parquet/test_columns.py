@@ -245,8 +245,19 @@ def test_values_beside_the_files_are_refused(
         noted.write.parquet(f"{tmp_path}/m")
     with pytest.raises(NotSupportedError, match="ml_attr"), typed_errors():
         noted.write.options(**ParquetKeys(uniform="k1").options()).saveAsTable(name)
+    with pytest.raises(NotSupportedError, match="'all' of .* has metadata ml_attr"), typed_errors():
+        noted.select("ssn", "address", fn.array(fn.struct("id")).alias("all")).write.parquet(
+            f"{tmp_path}/m"
+        )
     noted.write.options(**ParquetKeys(uniform="k1").options()).parquet(f"{tmp_path}/m")
     assert not [f for f in files(tmp_path / "m") if MARKER.encode() in f.read_bytes()]
+    stream = own.readStream.schema(people.schema).parquet(f"{tmp_path}/m")
+    stream = stream.withMetadata("id", {"ml_attr": {"vals": [MARKER]}}).writeStream
+    stream = stream.option("checkpointLocation", f"{tmp_path}/c").trigger(availableNow=True)
+    with pytest.raises(Exception, match="'id' of the files of a stream has metadata ml_attr"):
+        stream.start(f"{tmp_path}/s").awaitTermination()
+    with pytest.raises(NotSupportedError, match="'id' of table .* ml_attr"), typed_errors():
+        stream.toTable(name)
 
 
 def test_statistics_of_files_with_other_keys_than_the_settings_name(
@@ -470,12 +481,34 @@ def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
     assert "plaintext-reads" in step.hint
 
 
+def test_key_files_that_would_stay_behind(own: SparkSession, tmp_path: Path) -> None:
+    """Spark moves files by themselves into partitions that are elsewhere than their table."""
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    beside = ParquetKeys(uniform="k1", key_material_beside=True).options()
+    options = ", ".join(f"'{option}' '{value}'" for option, value in beside.items())
+    own.sql(
+        f"CREATE TABLE {name} (id INT, p INT) USING parquet OPTIONS ({options}) PARTITIONED BY (p)"
+        f" LOCATION '{tmp_path}/t'"
+    )
+    own.sql(f"ALTER TABLE {name} ADD PARTITION (p=1) LOCATION '{tmp_path}/elsewhere'")
+    for statement in ("INSERT OVERWRITE {} PARTITION (p=1) SELECT 2", "INSERT INTO {} SELECT 2, 2"):
+        with (
+            untouched(tmp_path),
+            pytest.raises(NotSupportedError, match=r"table .*Spark's commit .* key files"),
+            typed_errors(),
+        ):
+            own.sql(statement.format(name))
+    own.sql(f"INSERT INTO {name} PARTITION (p=2) SELECT 3")
+    assert own.table(name).first() == (3, 2)
+    own.sql(f"DROP TABLE {name}")
+
+
 def test_keys_are_rotated(
     own: SparkSession, people: DataFrame, world: World, tmp_path: Path
 ) -> None:
     folder = tmp_path / "t"
     beside = ParquetKeys(footer="k1", columns={"ssn": "k2"}, key_material_beside=True)
-    people.withColumn("p", fn.col("id") % 2).write.partitionBy("p").options(
+    people.withColumn("_p", fn.col("id") % 2).write.partitionBy("_p").options(
         **beside.options()
     ).parquet(str(folder))
     material = sorted(folder.rglob("_KEY_MATERIAL_FOR_*"))
@@ -493,3 +526,6 @@ def test_keys_are_rotated(
     people.write.parquet(f"{tmp_path}/inside")
     with pytest.raises(NotSupportedError, match="wrapped keys in the file itself"):
         rotate_parquet_keys(own, f"{tmp_path}/inside")
+    (folder / "_delta_log").mkdir()
+    with pytest.raises(NotSupportedError, match="of a Delta table"):
+        rotate_parquet_keys(own, str(folder))

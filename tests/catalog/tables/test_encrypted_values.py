@@ -24,6 +24,7 @@ from pyspark_iceberg_crypto import (
     NotSupportedError,
     TamperedError,
     create_value_key,
+    decrypt_table,
     decrypt_value,
     drop_value_key,
     encrypt_value,
@@ -129,6 +130,8 @@ def test_reports_and_rotations_know_value_keys(hadoop: Lake) -> None:
     table = f"{namespace}.value_keys"
     found = encryption_keys(spark, table).keys
     assert any(row.key_id.startswith(f"{key}.") for row in found if row.kind == "value")
+    with pytest.raises(NotSupportedError, match="it keeps value keys"):
+        decrypt_table(spark, table)
     evidence = verify_table(spark, table, progress=False).with_keys(found)
     assert "value" in {row["kind"] for row in evidence.encryption_keys}
     in_use = key_versions_in_use(spark, namespace, progress=False)

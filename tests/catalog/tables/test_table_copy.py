@@ -23,7 +23,7 @@ from harness.lake import Lake
 from harness.world import World
 from pyspark.sql import Row, SparkSession
 
-from pyspark_iceberg_crypto import verify_table
+from pyspark_iceberg_crypto import create_value_key, verify_table
 
 
 def location(lake: Lake, table: str) -> str:
@@ -94,6 +94,23 @@ def busy(lake: Lake) -> str:
     lake.run(f"DELETE FROM {table}.branch_b WHERE id = 1")
     lake.call("rewrite_manifests")
     return table
+
+
+@pytest.mark.nightly
+@pytest.mark.catalogs("jdbc")
+def test_value_keys_are_copied(lake: Lake, tmp_path: Path) -> None:
+    """Their table has no snapshots."""
+    keyed = lake.with_options({"encryption.value-key-table": f"{lake.namespace}.keys"})
+    create_value_key(keyed.spark, keyed.catalog, "k", "k1")
+    source = location(keyed, keyed.table("keys"))
+    to = {"source_prefix": source, "target_prefix": f"{source.rpartition('/')[0]}/copied"}
+    done = documented(keyed, 0, "keys", **to, staging_location=f"{tmp_path}/staging")[0]
+    copied = register(keyed, "copied", copy(done.file_list_location))
+    keys, again = (
+        [row for row in keyed.sql(f"SHOW TBLPROPERTIES {table}") if "value-key" in row.key]
+        for table in (keyed.table("keys"), copied)
+    )
+    assert keys == again != []
 
 
 @pytest.mark.nightly

@@ -32,6 +32,7 @@ public final class KeyMaterialRotation {
   private static final String PREFIX = HadoopFSKeyMaterialStore.KEY_MATERIAL_FILE_PREFIX;
   private static final String TEMPORARY = HadoopFSKeyMaterialStore.TEMP_FILE_PREFIX + PREFIX;
   private static final String SUFFIX = HadoopFSKeyMaterialStore.KEY_MATERIAL_FILE_SUFFFIX;
+  private static final Set<String> OF_DELTA = Set.of("_delta_log", "_change_data");
 
   private final Configuration hadoop;
   private final FileSystem storage;
@@ -50,7 +51,8 @@ public final class KeyMaterialRotation {
    * @return {@code folder, folders, files, restored}: how many there were, and how many were made
    *     readable after an earlier run was killed
    * @throws InvalidConfigurationException when there is no such folder, or no Parquet file in it
-   * @throws NotSupportedException when a file has its wrapped keys in itself; nothing was changed
+   * @throws NotSupportedException when a file has its wrapped keys in itself, or belongs to a Delta
+   *     table; nothing was changed
    * @throws IcebergCryptoException the KMS's own typed error; what was rotated before stays so
    */
   public static Map<String, Object> rotate(String folder, Configuration hadoop) {
@@ -89,8 +91,13 @@ public final class KeyMaterialRotation {
         String name = found.getPath().getName();
         if (!found.isDirectory()) {
           names.add(name);
-        } else if (!name.startsWith("_") && !name.startsWith(".")) {
-          folders.add(found.getPath());
+        } else if (OF_DELTA.contains(name)) {
+          throw new NotSupportedException(
+              String.format("%s is a folder of a Delta table, whose keys are not rotated", folder),
+              "Delta neither moves nor cleans key files. Write the table again with its wrapped"
+                  + " keys in the Parquet files. No key was rotated.");
+        } else if (!name.startsWith(".") && (!name.startsWith("_") || name.contains("="))) {
+          folders.add(found.getPath()); // as Spark reads them: _x=1 is a partition
         }
       }
 

@@ -15,6 +15,7 @@ import io.icebergcrypto.kms.config.SettingsGuard;
 import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.parquet.tables.DeltaStatistics;
 import io.icebergcrypto.parquet.tables.HudiTable;
+import io.icebergcrypto.parquet.tables.KeyFiles;
 import io.icebergcrypto.parquet.tables.TableFormat;
 import java.util.List;
 import java.util.Map;
@@ -134,7 +135,9 @@ public final class ParquetCryptoFactory
 
     switch (format) {
       case HUDI -> HudiTable.checkWrite(file, chosen, hadoop);
+      case HIVE -> KeyFiles.check(chosen, String.valueOf(file), format.label());
       case DELTA -> {
+        KeyFiles.check(chosen, String.valueOf(file), format.label());
         if (file == null || FileKind.ofPath(file.toString()) != FileKind.DELTA_LOG) {
           DeltaStatistics.checkWrite(file, chosen, hadoop, CHECKS);
         }
@@ -185,6 +188,10 @@ public final class ParquetCryptoFactory
           String.format(
               "Leave %s out: they are then in the file.",
               KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME));
+    }
+
+    if (settings.keysBeside()) {
+      KeyFiles.checkPlace(file, settings.forParquet());
     }
 
     MessageType schema = context.getSchema();

@@ -51,6 +51,10 @@ public final class ParquetDoctor {
     settings.checkKms();
     settings.checkIntegrity();
     settings.checkSummaries();
+    if (settings.namesKeys()) {
+      settings.checkPages();
+    }
+
     List<String> keys = settings.keyIds();
     keys.forEach(new WrappedDataKeys(hadoop)::check);
     found.put("keys", keys);

@@ -22,6 +22,7 @@ import java.util.Map;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
 import org.apache.parquet.crypto.FileDecryptionProperties;
 import org.apache.parquet.crypto.FileEncryptionProperties;
 import org.apache.parquet.crypto.KeyAccessDeniedException;
@@ -130,6 +131,37 @@ class ParquetCryptoFactoryTest {
             () -> new ParquetCryptoFactory().getFileEncryptionProperties(hadoop, null, context))
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("no place beside it");
+  }
+
+  /** Only what moves whole folders does not leave the file with its keys behind. */
+  @ParameterizedTest
+  @CsvSource({
+    "true, t/_temporary/0/_temporary/attempt_0/p=1/part-0, t",
+    "true, t/.spark-staging-1/_temporary/0/_temporary/attempt_0/p=1/part-0, t/.spark-staging-1",
+    "true, t/_day=1/part-0, t",
+    "true, part-0, ", // a program's own
+    "false, t/.spark-staging-1/part-0, t",
+    "false, t/.spark-staging-1/part-0, t/.spark-staging-1",
+    "false, t/__magic_job-1/tasks/attempt_0/part-0, t",
+    "false, buffer/_temporary/0/_temporary/attempt_0/part-0, t", // S3A's staging committer
+  })
+  void filesOfKeysAreNotLeftBehind(boolean moved, String file, String output) {
+    hadoop.set(UNIFORM_KEY, "k1");
+    hadoop.set(KeyToolkit.KEY_MATERIAL_INTERNAL_PROPERTY_NAME, "false");
+    if (output != null) {
+      hadoop.set(FileOutputFormat.OUTDIR, new Path(folder.toUri() + output).toString());
+    }
+
+    for (String path : List.of(folder.toUri() + file, folder + "/" + file)) { // as streams have it
+      if (moved) {
+        assertThat(writeTo(path)).isNotNull();
+      } else {
+        assertThatThrownBy(() -> writeTo(path))
+            .isInstanceOf(NotSupportedException.class)
+            .hasMessageContaining("part-0: ")
+            .hasMessageContaining("neither moves nor cleans key files");
+      }
+    }
   }
 
   @Test

@@ -92,12 +92,16 @@ class ParquetDoctorTest {
     assertFails("There is no property iceberg-crypto.parquet.plaintext-reed");
   }
 
-  @Test
-  void settingsThatRefuseEachWriteFail() {
-    hadoop.set("parquet.summary.metadata.level", "ALL");
+  @ParameterizedTest
+  @CsvSource({
+    "parquet.summary.metadata.level, ALL",
+    "parquet.writer.version, v2",
+  })
+  void settingsThatRefuseEachWriteFail(String name, String value) {
+    hadoop.set(name, value);
     assertThatThrownBy(() -> ParquetDoctor.examine(hadoop))
         .isInstanceOf(NotSupportedException.class)
-        .hasMessageContaining("parquet.summary.metadata.level=ALL");
+        .hasMessageContaining(name + "=" + value);
   }
 
   private void assertFails(String message) {

@@ -8,6 +8,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
+import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
@@ -150,6 +151,8 @@ record Registration(CatalogContext catalog, TableIdentifier identifier, String m
       Map<String, String> before = Map.of(EncryptionProperties.KEY_ID, known);
       KeyIdRule.check(name, true, before, metadata.properties());
     }
+
+    ValueKeyProperties.checkRegistered(name, target.properties(), metadata.properties());
   }
 
   private void checkProperties(TableMetadata metadata) {

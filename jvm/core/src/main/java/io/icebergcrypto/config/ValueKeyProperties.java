@@ -123,6 +123,29 @@ public final class ValueKeyProperties {
   }
 
   /**
+   * Refuses to register older metadata over a table, if that would take a value key from it, or
+   * bring a version back that was dropped.
+   *
+   * @throws NotSupportedException when it would
+   */
+  public static void checkRegistered(
+      String tableName, Map<String, String> before, Map<String, String> after) {
+    checkKept(tableName, before, after);
+    List<String> back =
+        of(before).stream()
+            .filter(name -> DroppedValueKey.isOne(before.get(name)))
+            .filter(name -> !DroppedValueKey.isOne(after.get(name)))
+            .toList();
+    if (!back.isEmpty()) {
+      throw new NotSupportedException(
+              "the metadata file would bring dropped value keys back: " + String.join(", ", back),
+              "Register the table's newest metadata file. To bring one version back, restore its"
+                  + " property (docs/encrypted-values.md). Nothing was registered.")
+          .inTable(tableName);
+    }
+  }
+
+  /**
    * Refuses to write something else in place of a value key, other than by the procedures of value
    * keys: values would be encrypted with another party's key, and older ones would be lost. A
    * property that is not a key, or was dropped, may become one again.
@@ -153,18 +176,15 @@ public final class ValueKeyProperties {
    * @throws NotSupportedException when it has
    */
   public static void checkDrop(String tableName, Map<String, String> tableProperties) {
-    List<String> keys = of(tableProperties);
-    if (!keys.isEmpty()) {
-      throw new NotSupportedException(
-              "it keeps value keys: " + String.join(", ", keys),
-              "What they encrypted could not be decrypted by anyone. If nothing needs them, disable"
-                  + " their master keys in the KMS, and then destroy them, but only those that wrap"
-                  + " nothing else: key_versions_in_use and encryption_keys show that. With another"
-                  + " table in "
-                  + TABLE
-                  + ", this one can be dropped. Nothing was dropped.")
-          .inTable(tableName);
-    }
+    checkNone(
+        tableName,
+        tableProperties,
+        "What they encrypted could not be decrypted by anyone. If nothing needs them, disable"
+            + " their master keys in the KMS, and then destroy them, but only those that wrap"
+            + " nothing else: key_versions_in_use and encryption_keys show that. With another"
+            + " table in "
+            + TABLE
+            + ", this one can be dropped. Nothing was dropped.");
   }
 
   /**
@@ -174,11 +194,31 @@ public final class ValueKeyProperties {
    * @throws NotSupportedException when it has
    */
   public static void checkRename(String tableName, Map<String, String> tableProperties) {
-    List<String> keys = of(tableProperties);
+    checkNone(
+        tableName,
+        tableProperties,
+        "Nothing would find them under another name. Nothing was renamed.");
+  }
+
+  /**
+   * Refuses to decrypt a table that has value keys: nothing would vouch for them in plaintext
+   * metadata, and functions would find none in a plaintext table.
+   *
+   * @throws NotSupportedException when it has
+   */
+  public static void checkDecrypt(String tableName, Map<String, String> tableProperties) {
+    checkNone(
+        tableName,
+        tableProperties,
+        "They stay in an encrypted table, which has no rows to decrypt. To put columns into"
+            + " plaintext, decrypt these: UPDATE ... SET c = decrypt_value(c, ...). Nothing was"
+            + " changed.");
+  }
+
+  private static void checkNone(String tableName, Map<String, String> properties, String hint) {
+    List<String> keys = of(properties);
     if (!keys.isEmpty()) {
-      throw new NotSupportedException(
-              "it keeps value keys: " + String.join(", ", keys),
-              "Nothing would find them under another name. Nothing was renamed.")
+      throw new NotSupportedException("it keeps value keys: " + String.join(", ", keys), hint)
           .inTable(tableName);
     }
   }

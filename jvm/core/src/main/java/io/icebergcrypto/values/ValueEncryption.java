@@ -28,6 +28,9 @@ public final class ValueEncryption implements Serializable {
   private static final long serialVersionUID = 1L;
 
   private static final int PREFIX_LENGTH = 5;
+  private static final String CHECK =
+      "Check that the key's name and the context are those of encrypt_value.";
+  private static final String NULL = " try_decrypt_value returns NULL for such values.";
 
   private final ValueKeys keys;
   private transient Map<String, Named> opened;
@@ -92,7 +95,7 @@ public final class ValueEncryption implements Serializable {
       throw wrong(
           name,
           "A value is not one that encrypt_value encrypted, such as plaintext",
-          "Check",
+          CHECK + NULL,
           null);
     }
 
@@ -107,7 +110,7 @@ public final class ValueEncryption implements Serializable {
                   .orElseThrow(() -> unknown(name, version)))
           .decrypt(id, value, context);
     } catch (GeneralSecurityException e) {
-      throw wrong(name, "A value was changed, or is used with another context", "Check", e);
+      throw wrong(name, "A value was changed, or is used with another context", CHECK + NULL, e);
     }
   }
 
@@ -126,7 +129,9 @@ public final class ValueEncryption implements Serializable {
             name,
             "A value was encrypted with a version that was added after this query was analyzed, or"
                 + " with another value key",
-            "Run the query again. If it fails again, check",
+            keys.isTaken(version)
+                ? CHECK + NULL
+                : "Run the query again. If it fails again: " + CHECK,
             null)
         : new KeyNotFoundException(
             String.format(
@@ -140,8 +145,8 @@ public final class ValueEncryption implements Serializable {
 
   /**
    * The same; null when this value cannot be decrypted, or its key not be had for good. A KMS that
-   * cannot be reached, a login that fails, and a KMS that does not unwrap the value key or gives
-   * another one, are still errors.
+   * cannot be reached, a login that fails, a KMS that does not unwrap the value key or gives another
+   * one, and a value of no known version are still errors.
    */
   public synchronized byte[] tryDecrypt(String name, byte[] value, byte[] context) {
     Named key = named(name);
@@ -154,6 +159,10 @@ public final class ValueEncryption implements Serializable {
     } catch (BadWrappedKeyException e) {
       throw e; // of the value key, and so of all values
     } catch (TamperedException e) {
+      if (!keys.isTaken(version(value))) {
+        throw e; // its key may have been added since: NULL would stand for a good value
+      }
+
       return null;
     } catch (AccessDeniedException | KeyNotFoundException | KeyDisabledException e) {
       if (!Causes.isOfKey(e)) {
@@ -213,14 +222,12 @@ public final class ValueEncryption implements Serializable {
   }
 
   private TamperedException wrong(
-      String name, String problem, String check, GeneralSecurityException cause) {
+      String name, String problem, String hint, GeneralSecurityException cause) {
     return new TamperedException(
         String.format(
             "%s: it does not decrypt with value key '%s' of catalog %s",
             problem, name, keys.catalog()),
-        check
-            + " that the key's name and the context are those of encrypt_value. try_decrypt_value"
-            + " returns NULL for such values.",
+        hint,
         cause);
   }
 

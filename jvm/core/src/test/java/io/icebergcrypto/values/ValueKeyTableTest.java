@@ -70,6 +70,13 @@ class ValueKeyTableTest extends LakeFixture {
     return new ValueEncryption(keys().load());
   }
 
+  private String metadataFile() {
+    return ((HasTableOperations) catalog.loadTable(KEYS))
+        .operations()
+        .current()
+        .metadataFileLocation();
+  }
+
   private String property(String name) {
     return ValueKeyProperties.of(catalog.loadTable(KEYS).properties()).stream()
         .filter(property -> property.startsWith(ValueKeyProperties.PREFIX + name + "."))
@@ -374,10 +381,17 @@ class ValueKeyTableTest extends LakeFixture {
         .isInstanceOf(NotSupportedException.class)
         .hasMessageContaining("value key 'a' of catalog lake is its newest")
         .hasMessageContaining("new_version => true");
+    ValueEncryption analyzed = values();
     keys().addVersion("a", null);
     byte[] value = values().encrypt("a", VALUE, NONE);
     byte[] hash = values().hash("a", VALUE);
     assertThat(hash).isNotNull();
+    assertThatThrownBy(() -> analyzed.tryDecrypt("a", value, NONE))
+        .as("a query that was analyzed before its version was there")
+        .isInstanceOf(TamperedException.class)
+        .hasMessageContaining("Run the query again")
+        .hasMessageNotContaining("NULL");
+    assertThat(analyzed.tryDecrypt("a", old, NONE)).isEqualTo(VALUE);
 
     String first = version(0);
     assertThatThrownBy(() -> keys().drop("a", first, false))
@@ -392,10 +406,14 @@ class ValueKeyTableTest extends LakeFixture {
     assertThat(values().decrypt("a", old, NONE)).isEqualTo(VALUE);
 
     ValueEncryption before = values();
+    String older = metadataFile();
     assertThat(keys().drop("a", first.toUpperCase(Locale.ROOT), true)).hasSize(1);
     assertThat(keys().entries()).hasSize(1);
     assertThat(before.decrypt("a", old, NONE)).as("a query that began").isEqualTo(VALUE);
     ValueEncryption after = values();
+    assertThatThrownBy(() -> catalog.registerTable(KEYS, older, true))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContaining("would bring dropped value keys back: encryption.value-key.a.");
     assertThatThrownBy(() -> after.decrypt("a", old, NONE))
         .isInstanceOf(KeyNotFoundException.class)
         .hasMessageContainingAll("version " + first, "was dropped");

@@ -156,13 +156,7 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
    * @param settings of the table, or of the write
    */
   public void checkKeys(ColumnChoices chosen, Map<String, String> settings) {
-    if (chosen.keysBeside()) {
-      throw new NotSupportedException(
-          String.format("Hudi table %s: Hudi neither moves nor cleans key files", folder),
-          "Leave parquet.encryption.key.material.store.internally out: wrapped keys are then in the"
-              + " Parquet files. Nothing was written.");
-    }
-
+    KeyFiles.check(chosen, "Hudi table " + folder, TableFormat.HUDI.label());
     if (!hasMetaColumns(settings)) {
       return;
     }

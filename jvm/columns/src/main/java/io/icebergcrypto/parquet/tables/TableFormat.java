@@ -20,7 +20,9 @@ public enum TableFormat {
   DELTA_KERNEL("Delta Kernel", "io.delta."),
   /** In plaintext tables: the files of encrypted ones get their keys otherwise. */
   ICEBERG("Iceberg", "org.apache.iceberg."),
-  PAIMON("Paimon", "org.apache.paimon.");
+  PAIMON("Paimon", "org.apache.paimon."),
+  /** In Hive itself, and in Spark's statements that leave the writing to Hive's code. */
+  HIVE("Hive's own writer", "org.apache.hadoop.hive.ql.io.parquet.");
 
   /** Code that reads data files in order to repeat their values elsewhere. */
   private static final Map<String, TableFormat> REPEATING =

@@ -48,7 +48,7 @@ final class AppendOptionsRule extends Rule<LogicalPlan> {
   }
 
   private void check(Map<String, String> options, CatalogTable table) {
-    if (table.provider().isEmpty() || !table.provider().get().equalsIgnoreCase(format)) {
+    if (!FormatChecks.isOf(table, format) && !FormatChecks.isOfHive(table, format)) {
       return;
     }
 

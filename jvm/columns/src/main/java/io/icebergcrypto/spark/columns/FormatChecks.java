@@ -10,7 +10,6 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -48,6 +47,9 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   /** Commands of Spark's module for Hive, whose jar may not be there. */
   private static final Set<String> HIVE_WRITES =
       Set.of("InsertIntoHiveTable", "InsertIntoHiveDirCommand");
+
+  /** Its own write comes when the table, with the schema, is in the metastore. */
+  private static final String HIVE_CREATE = "CreateHiveTableAsSelectCommand";
 
   /** Its package differs between versions of Spark. */
   private static final String FILES_OF_STREAM = "FileStreamSink";
@@ -94,22 +96,16 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
       checkCase(target, write.options());
       StructType columns = columns(write);
       Configuration hadoop = hadoop(write.options());
-      checkWrite(write.outputPath(), hadoop, columns);
-      if (showsSchema(hadoop)
-          || write.catalogTable().isDefined() && !keyed(hadoop, columns).isEmpty()) {
-        checkMetadata(target, columns);
-      }
+      checkWrite(write, hadoop, columns);
+      checkNotes(target, write.catalogTable().isDefined(), hadoop, columns);
     } else if (plan instanceof CreateDataSourceTableCommand create) {
-      checkCreated(create.table());
+      checkCreated(create.table(), create.table().schema());
       checkOther(plan);
     } else if (plan instanceof CreateDataSourceTableAsSelectCommand create) {
-      checkCreated(create.table());
-      StructType columns = create.query().schema();
-      if (isOf(create.table())
-          && !keyed(hadoop(create.table().storage().properties()), columns).isEmpty()) {
-        checkMetadata("table " + create.table().identifier().unquotedString(), columns);
-      }
+      checkCreated(create.table(), create.query().schema());
       checkOther(plan);
+    } else if (HIVE_CREATE.equals(plan.nodeName())) {
+      checkCreatedByHive(plan);
     } else if (plan instanceof LogicalRelation read
         && read.relation() instanceof HadoopFsRelation files
         && isOf(files.fileFormat().getClass())) {
@@ -132,9 +128,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
       for (Object part : FromScala.parts(plan)) {
         if (part instanceof CatalogTable table) {
           StoredOptions.check(table);
-          Configuration hadoop = hadoop(table.storage().properties());
-          FromScala.map(table.properties()).forEach(hadoop::set);
-          checkHive("table " + table.identifier().unquotedString(), table.storage(), hadoop);
+          checkHive(name(table), table.storage(), hadoopOfHive(table));
         } else if (part instanceof CatalogStorageFormat storage) {
           checkHive("a directory", storage, hadoop(storage.properties()));
         }
@@ -173,11 +167,12 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   /**
    * Checks a write before it begins.
    *
-   * @param folder where the files will be
+   * @param write where the files will be, and in which partitions
    * @param hadoop with the options of the write
    * @param columns those of the files, without those that the table is partitioned by
    */
-  protected abstract void checkWrite(Path folder, Configuration hadoop, StructType columns);
+  protected abstract void checkWrite(
+      InsertIntoHadoopFsRelationCommand write, Configuration hadoop, StructType columns);
 
   /**
    * Checks a session's settings before a stream writes files with them, whose format does not show.
@@ -229,11 +224,37 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
         SparkSession.active().sessionState().newHadoopConfWithOptions(options));
   }
 
-  private void checkCreated(CatalogTable table) {
+  /** With a table's properties, which Spark gives to its own writer. */
+  private static Configuration hadoopOfHive(CatalogTable table) {
+    Configuration hadoop = hadoop(table.storage().properties());
+    FromScala.map(table.properties()).forEach(hadoop::set);
+    return hadoop;
+  }
+
+  private static String name(CatalogTable table) {
+    return "table " + table.identifier().unquotedString();
+  }
+
+  private void checkCreated(CatalogTable table, StructType columns) {
     if (isOf(table)) {
       StoredOptions.check(table);
       checkProperties(table, table.storage().properties());
-      checkCase("table " + table.identifier().unquotedString(), table.storage().properties());
+      checkCase(name(table), table.storage().properties());
+      checkNotes(name(table), true, hadoop(table.storage().properties()), columns);
+    }
+  }
+
+  private void checkCreatedByHive(LogicalPlan create) {
+    List<Object> parts = FromScala.parts(create);
+    for (Object part : parts) {
+      if (part instanceof CatalogTable table && isOfHive(table)) {
+        parts.stream()
+            .filter(LogicalPlan.class::isInstance)
+            .forEach(
+                query ->
+                    checkNotes(
+                        name(table), true, hadoopOfHive(table), ((LogicalPlan) query).schema()));
+      }
     }
   }
 
@@ -250,11 +271,19 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   }
 
   private boolean isOf(CatalogTable table) {
+    return isOf(table, format);
+  }
+
+  static boolean isOf(CatalogTable table, String format) {
     return table.provider().isDefined() && table.provider().get().equalsIgnoreCase(format);
   }
 
-  /** Whether it is a table of Hive's with such files. */
   private boolean isOfHive(CatalogTable table) {
+    return isOfHive(table, format);
+  }
+
+  /** Whether it is a table of Hive's with such files. */
+  static boolean isOfHive(CatalogTable table, String format) {
     return table.storage().serde().isDefined()
         && table.storage().serde().get().toLowerCase(Locale.ROOT).contains(format);
   }
@@ -282,6 +311,11 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     checkSession("the files of a stream", session);
     Set<String> dropped = new TreeSet<>();
     addDropped(stream.writeOptions(), session, dropped);
+    checkNotes(
+        "the files of a stream",
+        stream.catalogTable().isDefined(),
+        session,
+        stream.query().schema());
     if (stream.catalogTable().isDefined()) {
       addDropped(stream.catalogTable().get().storage().properties(), session, dropped);
     }
@@ -307,17 +341,41 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
             });
   }
 
-  /** What Spark's machine learning notes of a column has its values. */
-  private static void checkMetadata(String target, StructType columns) {
+  private void checkNotes(
+      String target, boolean inMetastore, Configuration hadoop, StructType columns) {
+    if (Stream.of(columns.fields()).anyMatch(FormatChecks::isNoted)
+        && (showsSchema(hadoop) || inMetastore && !keyed(hadoop, columns).isEmpty())) {
+      checkNotes(target, columns);
+    }
+  }
+
+  private static boolean isNoted(StructField field) {
+    return field.metadata().contains(ML_ATTRIBUTES)
+        || field
+            .dataType()
+            .existsRecursively(
+                type ->
+                    type instanceof StructType struct
+                        && Stream.of(struct.fields()).anyMatch(FormatChecks::isNoted));
+  }
+
+  /**
+   * Checks columns whose schema will be readable without their keys: what Spark's machine learning
+   * notes of a column has its values.
+   *
+   * @param target what is written, for errors
+   * @throws NotSupportedException when a column, or one in it, has such metadata
+   */
+  public static void checkNotes(String target, StructType columns) {
     for (StructField field : columns.fields()) {
-      if (field.metadata().contains(ML_ATTRIBUTES)) {
+      if (isNoted(field)) {
         throw new NotSupportedException(
             String.format(
                 "Column '%s' of %s has metadata %s, which can have values of a column with a key:"
                     + " it would be in the schema, without that key",
                 field.name(), target, ML_ATTRIBUTES),
-            "Take it off before the write: df.withMetadata(\"<column>\", {}). Nothing was"
-                + " written.");
+            "Take it off before the write: df.withMetadata(\"<column>\", {}), or, of a column in a"
+                + " struct, list or map, by a cast of the whole to its type. Nothing was written.");
       }
     }
   }
@@ -330,10 +388,8 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     }
 
     StoredOptions.check(table);
-    Configuration hadoop = hadoop(table.storage().properties());
-    if (isOfHive(table)) {
-      FromScala.map(table.properties()).forEach(hadoop::set); // which Spark gives to its own writer
-    }
+    Configuration hadoop =
+        isOfHive(table) ? hadoopOfHive(table) : hadoop(table.storage().properties());
 
     List<String> named = new ArrayList<>();
     if (!analyze.allColumns()) {

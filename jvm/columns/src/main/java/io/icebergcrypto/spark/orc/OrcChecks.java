@@ -5,7 +5,7 @@ import io.icebergcrypto.spark.columns.FormatChecks;
 import java.util.List;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.orc.OrcUtils;
 import org.apache.spark.sql.types.StructType;
@@ -33,8 +33,10 @@ public final class OrcChecks extends FormatChecks {
   }
 
   @Override
-  protected void checkWrite(Path folder, Configuration hadoop, StructType columns) {
-    OrcColumnKeys.checkWrite(hadoop, folder.toString(), OrcUtils.getOrcSchemaString(columns));
+  protected void checkWrite(
+      InsertIntoHadoopFsRelationCommand write, Configuration hadoop, StructType columns) {
+    OrcColumnKeys.checkWrite(
+        hadoop, write.outputPath().toString(), OrcUtils.getOrcSchemaString(columns));
   }
 
   @Override

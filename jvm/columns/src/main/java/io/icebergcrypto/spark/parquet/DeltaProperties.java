@@ -113,9 +113,13 @@ final class DeltaProperties {
   }
 
   private static void check(TableSpecBase created) {
-    if (created.provider().isDefined() && "delta".equalsIgnoreCase(created.provider().get())) {
+    if (isDeltas(created)) {
       check("the table", FromScala.map(created.properties()));
     }
+  }
+
+  static boolean isDeltas(TableSpecBase created) {
+    return created.provider().isDefined() && "delta".equalsIgnoreCase(created.provider().get());
   }
 
   private static void checkStream(Product sink) {

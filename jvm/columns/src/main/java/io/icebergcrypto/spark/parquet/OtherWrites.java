@@ -3,8 +3,11 @@ package io.icebergcrypto.spark.parquet;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
+import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.parquet.tables.DeltaStatistics;
+import io.icebergcrypto.parquet.tables.KeyFiles;
 import io.icebergcrypto.parquet.tables.TableFormat;
+import io.icebergcrypto.spark.columns.FormatChecks;
 import io.icebergcrypto.spark.columns.FromScala;
 import java.util.List;
 import java.util.Map;
@@ -18,10 +21,12 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetTable;
+import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSourceV1;
 
 /**
  * Statements of other programs that write tables, such as Delta: they give no options to Parquet.
@@ -46,7 +51,8 @@ record OtherWrites(String target, Map<String, String> options) {
       write.checkOptions(spark);
     }
 
-    if (plan instanceof Command && isDeltas(plan)) {
+    if ((plan instanceof Command || plan instanceof WriteToMicroBatchDataSourceV1)
+        && isDeltas(plan)) {
       Configuration hadoop = spark.sessionState().newHadoopConf();
       if (ParquetCryptoFactory.isSet(hadoop)) {
         checkDelta(hadoop, plan);
@@ -101,7 +107,25 @@ record OtherWrites(String target, Map<String, String> options) {
   static boolean isDeltas(LogicalPlan plan) {
     return isDeltas((Object) plan)
         || plan instanceof SaveIntoDataSourceCommand save && isDeltas(save.dataSource())
-        || plan instanceof V2WriteCommand write && isDeltas(write.table());
+        || plan instanceof V2WriteCommand write && isDeltas(write.table())
+        || plan instanceof CreateTableAsSelect create
+            && DeltaProperties.isDeltas(create.tableSpec())
+        || plan instanceof ReplaceTableAsSelect create
+            && DeltaProperties.isDeltas(create.tableSpec())
+        || plan instanceof WriteToMicroBatchDataSourceV1 stream && isDeltas(stream.sink());
+  }
+
+  /** The rows that a statement writes; null: it has none that Spark sees. */
+  private static LogicalPlan rows(LogicalPlan plan) {
+    if (plan instanceof SaveIntoDataSourceCommand save) {
+      return save.query();
+    } else if (plan instanceof V2WriteCommand write) {
+      return write.query();
+    } else if (plan instanceof V2CreateTableAsSelectPlan create) {
+      return create.query();
+    }
+
+    return plan instanceof WriteToMicroBatchDataSourceV1 stream ? stream.query() : null;
   }
 
   private static boolean isDeltas(NamedRelation table) {
@@ -114,7 +138,14 @@ record OtherWrites(String target, Map<String, String> options) {
   }
 
   private static void checkDelta(Configuration hadoop, LogicalPlan plan) {
-    if (DeltaStatistics.isOff(hadoop) || !ParquetCryptoFactory.choices(hadoop).namesKeys()) {
+    ColumnChoices chosen = ParquetCryptoFactory.choices(hadoop);
+    KeyFiles.check(chosen, plan.nodeName(), TableFormat.DELTA.label());
+    LogicalPlan rows = rows(plan);
+    if (rows != null && chosen.namesKeys()) {
+      FormatChecks.checkNotes("a Delta table", rows.schema());
+    }
+
+    if (DeltaStatistics.isOff(hadoop) || !chosen.namesKeys()) {
       return;
     }
 

@@ -4,17 +4,23 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import io.icebergcrypto.parquet.tables.ColumnChoices;
+import io.icebergcrypto.parquet.tables.KeyFiles;
+import io.icebergcrypto.parquet.tables.TableFormat;
 import io.icebergcrypto.spark.columns.FormatChecks;
 import java.util.List;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import org.apache.spark.sql.execution.datasources.PartitioningUtils;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.SparkToParquetSchemaConverter;
 import org.apache.spark.sql.types.StructType;
+import scala.Option;
 
 /** Checks writes of Parquet files, and of other programs' tables of them, before they begin. */
 public final class ParquetWrites extends FormatChecks {
@@ -52,12 +58,43 @@ public final class ParquetWrites extends FormatChecks {
   }
 
   @Override
-  protected void checkWrite(Path folder, Configuration hadoop, StructType columns) {
+  protected void checkWrite(
+      InsertIntoHadoopFsRelationCommand write, Configuration hadoop, StructType columns) {
+    if (ParquetCryptoFactory.isSet(hadoop)) {
+      ColumnChoices chosen = ParquetCryptoFactory.choices(hadoop);
+      if (chosen.keysBeside() && write.catalogTable().exists(table -> isElsewhere(write, table))) {
+        String table = write.catalogTable().get().identifier().unquotedString();
+        KeyFiles.check(chosen, "table " + table, KeyFiles.PARTITIONS_ELSEWHERE);
+      }
+    }
+
     ParquetCryptoFactory.check(
         hadoop,
-        folder,
+        write.outputPath(),
         new SparkToParquetSchemaConverter(SparkSession.active().sessionState().conf())
             .convert(columns));
+  }
+
+  /** Whether a partition that may be written is not where Spark would put it. */
+  private static boolean isElsewhere(InsertIntoHadoopFsRelationCommand write, CatalogTable table) {
+    return table.tracksPartitionsInCatalog()
+        && SparkSession.active()
+            .sessionState()
+            .catalog()
+            .listPartitions(table.identifier(), Option.apply(write.staticPartitions()))
+            .exists(
+                partition -> {
+                  if (partition.storage().locationUri().isEmpty()) {
+                    return false;
+                  }
+
+                  String name =
+                      PartitioningUtils.getPathFragment(partition.spec(), table.partitionSchema());
+                  Path usual = write.outputPath().suffix("/" + name);
+                  Path own = new Path(partition.location());
+                  return !own.makeQualified(usual.toUri(), usual)
+                      .equals(usual.makeQualified(own.toUri(), own));
+                });
   }
 
   @Override
@@ -80,6 +117,10 @@ public final class ParquetWrites extends FormatChecks {
           "Have Spark write them: with spark.sql.hive.convertMetastoreParquet=true, or into a"
               + " table created with USING parquet. Or leave these properties out, and name the"
               + " keys in the session. Nothing was written.");
+    }
+
+    if (ParquetCryptoFactory.isSet(session)) {
+      KeyFiles.check(ParquetCryptoFactory.choices(session), target, TableFormat.HIVE.label());
     }
   }
 

@@ -8,6 +8,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.cleanup.ProvenDeletion;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
@@ -146,6 +147,7 @@ public final class TableDecryption {
           .inTable(table.name());
     }
 
+    ValueKeyProperties.checkDecrypt(table.name(), properties);
     if (catalog.context().settings().encryptionRequired()) {
       throw new InvalidConfigurationException(
               String.format(
