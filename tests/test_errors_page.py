@@ -61,7 +61,7 @@ WORDS_ELSEWHERE = {
     ("BadWrappedKeyException.java", "problem"): "ofAnswer, whose callers are looked at instead",
     ("CatalogSettings.java", '"Property "+prefix+refusal.problem()'): "AllowedKeyIds has them",
     ("CatalogTables.java", "problem.toString()"): "a loop completes 'Nothing was verified: ...'",
-    ("KeyedInspection.java", 'String.format("%s: %s",stored.location(),checked.words())'): (
+    ("KeyedInspection.java", 'String.format("%s: %s",location,problem.words())'): (
         "FileKind: 'it is not encrypted: it starts with ...'"
     ),
     ("ManifestsWithLengths.java", '"Another commit has replaced manifest %s of %s"'): (

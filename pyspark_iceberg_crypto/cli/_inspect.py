@@ -77,7 +77,7 @@ def inspect(
 
     Exit codes: 0 every file was read and its structure is whole (plaintext included), 1 one is damaged, a tag
     does not match, or is plaintext but should not be (--expect-encrypted, --table, --key-file), 2 one
-    could not be read, 64 the command is wrong.
+    could not be read or checked, 64 the command is wrong.
     """  # noqa: D301 (click's mark for lines to leave as they are)
     with _shared.errors_told():
         asked = _asked(paths, keys)

@@ -142,8 +142,9 @@ def inspect_file(
         NoSessionError: there is no session, or it was stopped.
         ConfigurationError: there is no such file, it cannot be read, or an argument does not fit.
         TamperedError: it says it is encrypted, but its structure is broken or a tag does not match.
-        PlaintextFoundError: it is plaintext, and a table or key was given.
+        PlaintextFoundError: it, or a part of it, is plaintext, and a table or key was given.
         NotSupportedError: decrypt_to, and the file is Parquet: read it through its table.
+        IcebergCryptoError: it could not be checked.
     """
     from pyspark_iceberg_crypto.jvm import _jvm
 

@@ -1,5 +1,7 @@
 """Every module of encrypted Parquet, checked in Python: what Java's DeepParquetTest and OtherParquetTest expect."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_iceberg_crypto.reader.proof import _modules, _parquet, _stored
+from pyspark_iceberg_crypto.errors import IcebergCryptoError, PlaintextFoundError
+from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
+from pyspark_iceberg_crypto.reader.proof import _modules, _one, _parquet, _problems, _stored
+from pyspark_iceberg_crypto.reader.proof._search import KnownFile
 from reader.forged_parquet import (
     BINARY,
     BLOOM_BITSET,
@@ -28,7 +33,7 @@ from reader.forged_parquet import (
     page_header,
     struct,
 )
-from reader.parquet_files import PREFIX, File, pairs_of_one_length, parquet, swapped
+from reader.parquet_files import PREFIX, File, InMemory, pairs_of_one_length, parquet, swapped
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 FAILS = " fails authentication with the file's key: it was changed, or comes from elsewhere"
@@ -232,14 +237,47 @@ def test_levels_in_plaintext() -> None:
     """Of pages of version 2: Arrow encrypts the page as a whole, Parquet's Java writer leaves its levels."""
     header = page_header(DATA_PAGE_V2, 39, (2, 3))
     assert with_page(header).file().problem() is None
+    code, words = levels_in_plaintext().problem() or ("", "")
+    assert code == "plaintext"
+    assert words.startswith(f"{PAGE} is not encrypted as a whole: its 5 bytes of repetition and")
+
+
+def levels_in_plaintext() -> File:
     forger = Forger()
     forger.module(DATA_HEADER, page_header(DATA_PAGE_V2, 44, (2, 3)), page=0)
     forger.data += b"12345"
     forger.module(DATA, b"1234567", page=0)
     forger.column(4, 4, len(forger.data) - 4)
-    code, words = forger.file().problem() or ("", "")
-    assert code == "plaintext"
-    assert words.startswith(f"{PAGE} is not encrypted as a whole: its 5 bytes of repetition and")
+    return forger.file()
+
+
+@pytest.mark.parametrize(
+    ("made", "has_key", "kind", "says", "code"),
+    [
+        (levels_in_plaintext, True, PlaintextFoundError, f"f: {PAGE} is not enc", "plaintext"),
+        (parquet, False, IcebergCryptoError, "f could not be checked: the table has no", "no-key"),
+        (
+            partial(parquet, algorithm="AES_GCM_CTR_V1"),
+            True,
+            IcebergCryptoError,
+            "f could not be checked: its pages are encrypted with AES_GCM_CTR_V1",
+            "unauthenticated",
+        ),
+    ],
+)
+def test_an_inspection_does_not_accuse(
+    made: Callable[[], File], has_key: bool, kind: type[IcebergCryptoError], says: str, code: str
+) -> None:
+    """What only has no key, say, was not tampered with: an inspection says what a verification says."""
+    file = made()
+    length = len(file.data)
+    key = KeyMetadata(file.key, file.prefix, length) if has_key else None
+    known = KnownFile(_problems.DATA, "s3://b/f", "parquet", length, key)
+    with pytest.raises(IcebergCryptoError) as raised:
+        _one.checked(InMemory(file.data), known, True, None)
+    assert type(raised.value) is kind
+    assert raised.value.message.startswith(f"s3://b/{says}")
+    assert raised.value.hint == _problems.hint(code, _problems.DATA)
 
 
 def test_parts_that_do_not_follow_each_other() -> None:

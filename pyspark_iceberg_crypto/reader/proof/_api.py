@@ -106,9 +106,9 @@ def inspect_file(
     Raises:
         ConfigurationError: there is no such file, no snapshot of the table reaches it, or an argument does not fit.
         TamperedError: it says it is encrypted, but its structure is broken or a tag does not match.
-        PlaintextFoundError: it is plaintext, and a table or key was given.
+        PlaintextFoundError: it, or a part of it, is plaintext, and a table or key was given.
         NotSupportedError: decrypt_to, and the file is Parquet: read it through its table.
-        IcebergCryptoError: it could not be read.
+        IcebergCryptoError: it could not be read or checked.
     """
     if catalog is not None and key is not None:
         raise ConfigurationError("both a table and a key are given", "give one of them")

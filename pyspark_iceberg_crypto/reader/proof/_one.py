@@ -18,7 +18,7 @@ from pyspark_iceberg_crypto.reader._ags1 import DecryptedStream
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KEY_LENGTHS, KeyMetadata
 from pyspark_iceberg_crypto.reader.proof import _problems
-from pyspark_iceberg_crypto.reader.proof._check import DEEP, FileCheck, Found
+from pyspark_iceberg_crypto.reader.proof._check import DEEP, FileCheck
 from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, FoundError, StorageError
 from pyspark_iceberg_crypto.reader.proof._search import KnownFile
 from pyspark_iceberg_crypto.reader.proof._stored import StoredFile, StoredInput
@@ -48,7 +48,10 @@ def inspected(stored: StoredInput) -> dict[str, Any]:
                 told |= _files.footer(file.view(), file.length, file.location)
             return told
     except (StorageError, FoundError) as error:
-        raise _unreadable(stored.location, error.__cause__ or error) from error
+        raise IcebergCryptoError(
+            f"{stored.location} could not be checked: {_problems.reason(error)}",
+            "Check that the storage is up and that its credentials allow reading this file.",
+        ) from error
 
 
 def checked(
@@ -64,7 +67,7 @@ def checked(
 
     Raises:
         TamperedError: it is not what was written.
-        PlaintextFoundError: it is plaintext.
+        PlaintextFoundError: it is plaintext, or encrypted only in part.
         NotSupportedError: it is Parquet, and to be decrypted.
         IcebergCryptoError: it could not be checked.
     """
@@ -72,7 +75,7 @@ def checked(
     found = FileCheck(DEEP).check(file.kind, file.format, stored, file.length, file.key)
     no_length = found.problem is not None and found.problem.code == _problems.NO_LENGTH
     if found.problem is not None and not no_length:
-        raise _error(stored.location, found, found.problem, file.kind)
+        raise _error(stored.location, found.problem, file.kind)
     if decrypt_to is not None:
         _decrypt(stored, told["magic"], file, found.length, Path(decrypt_to))
     told["tags_checked"] = True
@@ -111,22 +114,14 @@ def _not_hex(what: str, more: str) -> ConfigurationError:
     )
 
 
-def _error(location: str, found: Found, problem: FileProblem, kind: str) -> IcebergCryptoError:
-    words = problem.words
-    if found.unchecked:
-        return _unreadable(location, words)
-    if found.magic is not None and not found.encrypted:
-        hint = _problems.hint(problem.code, kind)
+def _error(location: str, problem: FileProblem, kind: str) -> IcebergCryptoError:
+    """Make the error of a problem: only codes of bytes that differ from those written accuse."""
+    words, hint = problem.words, _problems.hint(problem.code, kind)
+    if problem.code == _problems.PLAINTEXT:
         return PlaintextFoundError(f"{location}: {words}", hint)
-    return TamperedError(f"{location} is not what was written: {words}", _CHANGED)
-
-
-def _unreadable(location: str, why: object) -> IcebergCryptoError:
-    said = _problems.reason(why) if isinstance(why, BaseException) else why
-    return IcebergCryptoError(
-        f"{location} could not be checked: {said}",
-        "Check that the storage is up and that its credentials allow reading this file.",
-    )
+    if problem.code in _problems.NOT_AS_WRITTEN:
+        return TamperedError(f"{location} is not what was written: {words}", _CHANGED)
+    return IcebergCryptoError(f"{location} could not be checked: {words}", hint)
 
 
 def _decrypt(stored: StoredInput, magic: str, known: KnownFile, length: int, target: Path) -> None:

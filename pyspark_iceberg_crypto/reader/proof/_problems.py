@@ -19,6 +19,9 @@ UNAUTHENTICATED = "unauthenticated"
 UNREADABLE = "unreadable"
 """It could not be checked, which says nothing about it."""
 
+NOT_AS_WRITTEN = (TRUNCATED, APPENDED, WRONG_FORMAT, TAMPERED)
+"""Its bytes differ from those that were written."""
+
 DATA = "data"
 MANIFEST = "manifest"
 MANIFEST_LIST = "manifest list"

@@ -15,7 +15,6 @@ from harness.files import (
     change,
     changed,
     everything_below,
-    files_below,
     magic,
     untouched,
 )
@@ -266,16 +265,19 @@ def test_cached_rows_after_a_procedure(
         one.sql(f"UNCACHE TABLE IF EXISTS {table}")
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+@pytest.mark.parametrize(
+    ("file_format", "victims", "copied"),
+    [("parquet", "data/*", 3), ("avro", "data/*", 3), ("parquet", "metadata/*-m0.avro", 2)],
+)
 def test_copies_that_are_deleted_before_the_commit_are_made_again(
-    hadoop: Lake, file_format: str
+    hadoop: Lake, file_format: str, victims: str, copied: int
 ) -> None:
     """Another commit comes before that of the copies; then another client deletes what no table has."""
     table = table_of(hadoop, 1, write_format_default=file_format)
     jvm: Any = hadoop.spark.sparkContext._jvm
     storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
-    data = hadoop.folder / "t" / "data"
-    hold = (str(data), f".{file_format}", 1)
+    folder = hadoop.folder / "t"
+    hold = (str(folder / "data"), f".{file_format}", 1)
     deleted: list[Path] = []
 
     def interfere() -> None:
@@ -284,7 +286,7 @@ def test_copies_that_are_deleted_before_the_commit_are_made_again(
         storage.release()
         storage.hold(*hold)
         storage.awaitHeld()
-        deleted.extend(path for path in files_below(data) if magic(path) in ENCRYPTED_MAGIC)
+        deleted.extend(path for path in folder.glob(victims) if magic(path) in ENCRYPTED_MAGIC)
         for path in deleted:
             path.unlink()
         storage.release()
@@ -292,9 +294,10 @@ def test_copies_that_are_deleted_before_the_commit_are_made_again(
     storage.hold(*hold)
     thread = threading.Thread(target=interfere)
     thread.start()
-    assert encrypt_table(hadoop.spark, table, "k1").copied_files == 3
+    assert encrypt_table(hadoop.spark, table, "k1").copied_files == copied
     thread.join()
     assert len(deleted) == 1
+    hadoop.sql(f"REFRESH TABLE {table}")
     assert hadoop.ids(table) == [0, 1, 10, 11]
 
 

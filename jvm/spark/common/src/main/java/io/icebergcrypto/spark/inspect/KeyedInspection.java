@@ -135,8 +135,9 @@ public final class KeyedInspection {
    * @return what {@link FileInspection#toMap} has; {@code tags_checked}, {@code length_checked} and
    *     {@code decrypted_to}
    * @throws TamperedException when the file is not what was written
-   * @throws PlaintextException when it is plaintext
+   * @throws PlaintextException when it is plaintext, or encrypted only in part
    * @throws NotSupportedException when it is Parquet, and to be decrypted
+   * @throws IcebergCryptoException when it could not be checked
    */
   public Map<String, Object> check(String decryptTo) {
     FileInspection inspection = FileInspector.inspect(stored);
@@ -144,7 +145,7 @@ public final class KeyedInspection {
         new FileCheck(Depth.DEEP).check(kind, format, stored, expectedLength, keyMetadata);
     boolean noLength = checked.code() == ProblemCode.NO_LENGTH; // and nothing else
     if (checked.problem() != null && !noLength) {
-      throw error(checked);
+      throw error(stored.location(), kind, checked.problem());
     }
 
     if (decryptTo != null) {
@@ -158,21 +159,19 @@ public final class KeyedInspection {
     return found;
   }
 
-  private IcebergCryptoException error(FileResult checked) {
-    if (checked.unchecked()) {
-      return new IcebergCryptoException(
-          String.format("%s could not be checked: %s", stored.location(), checked.words()),
-          "Check that the storage is up and that its credentials allow reading this file.");
-    }
-
-    if (checked.magic() != null && !checked.encrypted()) {
-      return new PlaintextException(
-          String.format("%s: %s", stored.location(), checked.words()),
-          FileProblem.hint(checked.code(), kind));
-    }
-
-    return new TamperedException(
-        String.format("%s is not what was written: %s", stored.location(), checked.words()), HINT);
+  /** Only codes of bytes that differ from those written accuse. */
+  static IcebergCryptoException error(String location, FileKind kind, FileProblem problem) {
+    String hint = FileProblem.hint(problem.code(), kind);
+    return switch (problem.code()) {
+      case PLAINTEXT ->
+          new PlaintextException(String.format("%s: %s", location, problem.words()), hint);
+      case TRUNCATED, APPENDED, WRONG_FORMAT, TAMPERED ->
+          new TamperedException(
+              String.format("%s is not what was written: %s", location, problem.words()), HINT);
+      default ->
+          new IcebergCryptoException(
+              String.format("%s could not be checked: %s", location, problem.words()), hint);
+    };
   }
 
   private void decrypt(FileInspection inspection, Path target) {

@@ -25,6 +25,7 @@ import org.apache.iceberg.ManifestWriter;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.encryption.EncryptedOutputFile;
+import org.apache.iceberg.io.FileIO;
 
 /**
  * The manifests of copied files: one for each group when it is copied; and those of the table to
@@ -106,6 +107,20 @@ final class CopyManifests {
     String path = target.operations().metadataFileLocation(UUID.randomUUID() + "-m0.avro");
     begun.add(path);
     return group.in(List.of(write(target, path, used.get(0).specId(), used)));
+  }
+
+  /**
+   * Forgets the manifests that are gone, as orphan removal of other clients takes them for orphans.
+   *
+   * @param storage returns stored bytes
+   * @return whether there were any
+   */
+  boolean forgetGone(FileIO storage) {
+    return made.values()
+        .removeIf(
+            group ->
+                group.manifests().stream()
+                    .anyMatch(manifest -> !storage.newInputFile(manifest.path()).exists()));
   }
 
   /**

@@ -389,15 +389,16 @@ public final class TableEncryption {
   }
 
   /**
-   * Whether all copies are still there: until the commit, orphan removal of other clients deletes
-   * files that no table has. What is gone is copied again.
+   * Whether all copies and their manifests are still there: until the commit, orphan removal of
+   * other clients deletes files that no table has. What is gone is made again.
    */
   private boolean areCopiesThere(TableMetadata base) {
+    boolean manifestsAreThere = !manifests.forgetGone(plaintext.table().operations().io());
     int before = copies();
     this.looked = false;
     lookForCopies(base);
     if (copies() == before) {
-      return true;
+      return manifestsAreThere;
     }
 
     this.plan = null; // it counts on those that are gone

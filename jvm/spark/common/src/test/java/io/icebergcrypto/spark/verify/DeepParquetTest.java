@@ -1,8 +1,11 @@
 package io.icebergcrypto.spark.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.format.FileMagic;
+import io.icebergcrypto.spark.inspect.KeyedInspection;
 import io.icebergcrypto.spark.verify.ParquetMap.Module;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -10,11 +13,13 @@ import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -152,6 +157,15 @@ class DeepParquetTest {
     EncryptedFile file = EncryptedFile.parquet(10, 16, Map.of("write.parquet.page-version", "v2"));
     assertThat(file.check(Depth.DEEP).words())
         .startsWith("data page 0 of column name in row group 0 is not encrypted as a whole: its");
+    HexFormat hex = HexFormat.of();
+    KeyedInspection inspection =
+        KeyedInspection.withKey(
+            new InMemoryInputFile("s3://b/f", file.bytes()),
+            hex.formatHex(file.key()),
+            hex.formatHex(file.aadPrefix()));
+    assertThatThrownBy(() -> inspection.check(null))
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageStartingWith("s3://b/f: data page 0 of column name in row group 0 is not enc");
   }
 
   @ParameterizedTest

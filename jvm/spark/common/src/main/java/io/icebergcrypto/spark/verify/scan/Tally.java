@@ -24,6 +24,11 @@ import org.apache.spark.sql.functions;
 public final class Tally {
   private static final int MAX_PROBLEMS = 1000;
 
+  /** Those of the whole table, which explain the others, then findings, then what is unchecked. */
+  private static final Comparator<Problem> FIRST =
+      Comparator.comparing((Problem problem) -> !problem.isOfTable())
+          .thenComparing(Problem::unchecked);
+
   /** Of a checked file: whether it could not be checked. */
   public static final Column UNCHECKED =
       functions.col("code").eqNullSafe(ProblemCode.UNREADABLE.label());
@@ -135,7 +140,8 @@ public final class Tally {
           long[] mine = groups.computeIfAbsent(group, ignored -> new long[SUMS]);
           Arrays.setAll(mine, place -> mine[place] + sums[place]);
         });
-    other.problems.stream().limit(MAX_PROBLEMS - problems.size()).forEach(problems::add);
+    problems.addAll(other.problems);
+    keepFirst();
     this.problemCount += other.problemCount;
     this.uncheckedCount += other.uncheckedCount;
   }
@@ -144,12 +150,14 @@ public final class Tally {
   public void add(Problem problem) {
     this.problemCount++;
     this.uncheckedCount += problem.unchecked() ? 1 : 0;
-    if (problem.isOfTable() && problems.size() == MAX_PROBLEMS) {
-      problems.remove(MAX_PROBLEMS - 1);
-    }
+    problems.add(problem);
+    keepFirst();
+  }
 
-    if (problems.size() < MAX_PROBLEMS) {
-      problems.add(problem);
+  private void keepFirst() {
+    if (problems.size() > MAX_PROBLEMS) {
+      problems.sort(FIRST);
+      problems.subList(MAX_PROBLEMS, problems.size()).clear();
     }
   }
 
@@ -164,15 +172,11 @@ public final class Tally {
   }
 
   /**
-   * The first problems: those of the whole table, which explain the others, then findings, by path.
+   * The first problems: those of the whole table, then findings, then what could not be checked,
+   * each by path.
    */
   public List<Problem> problems() {
-    return problems.stream()
-        .sorted(
-            Comparator.comparing((Problem problem) -> !problem.isOfTable())
-                .thenComparing(Problem::unchecked)
-                .thenComparing(Problem::path))
-        .toList();
+    return problems.stream().sorted(FIRST.thenComparing(Problem::path)).toList();
   }
 
   /** The files of {@link #problems}. */

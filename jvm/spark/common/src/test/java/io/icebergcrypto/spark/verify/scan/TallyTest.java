@@ -20,4 +20,27 @@ class TallyTest {
     assertThat(tally.problems()).hasSize(1000).startsWith(ofTable);
     assertThat(tally.problemCount()).isEqualTo(1501);
   }
+
+  /** Manifest lists that cannot be read, say, come before the data files of another set. */
+  @Test
+  void whatCouldNotBeCheckedPushesNoFindingOut() {
+    Tally tally = new Tally();
+    tally.merge(tallyOf("m", 1000, ProblemCode.UNREADABLE));
+    tally.merge(tallyOf("x", 3, ProblemCode.PLAINTEXT));
+    tally.add(Problem.of(FileKind.DATA, "y", "tampered", ProblemCode.TAMPERED));
+    assertThat(tally.problems()).hasSize(1000);
+    assertThat(tally.problems().subList(0, 5))
+        .extracting(Problem::path)
+        .containsExactly("x0", "x1", "x2", "y", "m0");
+    assertThat(tally.problemCount()).isEqualTo(1004);
+    assertThat(tally.uncheckedCount()).isEqualTo(1000);
+  }
+
+  private static Tally tallyOf(String name, int count, ProblemCode code) {
+    Tally tally = new Tally();
+    IntStream.range(0, count)
+        .mapToObj(i -> Problem.of(FileKind.DATA, name + i, "it is so", code))
+        .forEach(tally::add);
+    return tally;
+  }
 }
