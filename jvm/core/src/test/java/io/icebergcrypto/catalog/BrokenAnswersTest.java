@@ -56,7 +56,7 @@ class BrokenAnswersTest extends LakeFixture {
   private static final Set<Operation> BY_DAY = EnumSet.of(Operation.CREATE, Operation.APPEND);
 
   /** After which a look at the table tells whether a commit was made that adds to it. */
-  private static final Set<Fault> FOUND = EnumSet.of(Fault.TWICE);
+  private static final Set<Fault> FOUND = EnumSet.of(Fault.LOST, Fault.BAD_GATEWAY, Fault.TWICE);
 
   /** A kind of commit. */
   private enum Operation {

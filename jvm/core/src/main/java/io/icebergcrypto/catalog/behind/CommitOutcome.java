@@ -54,16 +54,19 @@ public final class CommitOutcome {
       } else {
         table.commit(base, metadata);
       }
-    } catch (CommitStateUnknownException e) {
-      throw e;
     } catch (RuntimeException e) {
+      boolean isUnknown = e instanceof CommitStateUnknownException;
+      if (isUnknown && !isOfRest) {
+        throw e; // Iceberg's operations have looked
+      }
+
       boolean isMade;
       try {
         TableMetadata now = table.refresh();
         isMade = now != null && isIn(table, now, base, metadata);
       } catch (RuntimeException unreadable) {
         e.addSuppressed(unreadable);
-        throw isAnotherTable(unreadable) || isOfRest && isRefused(e, unreadable)
+        throw isUnknown || isAnotherTable(unreadable) || isOfRest && isRefused(e, unreadable)
             ? e
             : unknown("the catalog failed", e, tableName);
       }
