@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.TamperedException;
@@ -20,6 +21,7 @@ import io.icebergcrypto.testing.BrokenAnswers.Fault;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
@@ -312,6 +314,23 @@ class BrokenAnswersTest extends LakeFixture {
     assertThat(TestLake.ids(there)).containsExactly(1L);
     assertThat(TestLake.reachable(there)).allSatisfy(file -> assertThat(file).exists());
     assertThat(TestLake.files(there)).as("its data file is left").hasSize(3 + 1);
+  }
+
+  /** Iceberg would add its rows twice, or delete its manifests. */
+  @Test
+  void aTransactionWhoseFirstSnapshotHasExpiredSinceWasMade() throws IOException {
+    prepare(Operation.APPEND);
+    Transaction two = behindProxy.loadTable(T).newTransaction();
+    two.newAppend().appendFile(TestLake.write(two.table(), 2)).commit();
+    two.newAppend().appendFile(TestLake.write(two.table(), 3)).commit();
+    proxy.breaks(COMMIT, Fault.CONFLICT);
+    Runnable expiry = () -> TestLake.expire(catalog.loadTable(T));
+    proxy.overtakes(COMMIT, () -> proxy.overtakes("GET .*/tables/t", expiry));
+    assertTimeoutPreemptively(Duration.ofMinutes(1), two::commitTransaction);
+    assertThat(proxy.repaired()).isOne();
+    Table there = lake.open(Map.of()).loadTable(T);
+    assertThat(there.snapshots()).hasSize(1);
+    assertThat(TestLake.rows(there)).containsExactly(1L, 2L, 3L);
   }
 
   @Test

@@ -139,7 +139,8 @@ public final class CommitOutcome {
       TableOperations table, TableMetadata now, TableMetadata base, TableMetadata metadata) {
     List<Snapshot> snapshots = ServerRefusal.added(metadata);
     if (!snapshots.isEmpty()) {
-      return snapshots.stream().allMatch(snapshot -> has(now, snapshot));
+      // a commit is atomic: where one is there, others have expired since
+      return snapshots.stream().anyMatch(snapshot -> has(now, snapshot));
     }
 
     List<EncryptedKey> keys =
