@@ -246,10 +246,13 @@ final class CommitGuard {
         if (file.keyMetadata() == null && isUnreadable(file)) {
           throw IcebergVersion.lostKey(commit.tableName(), file.location());
         } else if (file.keyMetadata() == null && !plaintextFiles) {
-          throw plaintext(commit, "file", file.location());
+          throw isFirst(commit.base()) || isAdded(file, manifest)
+              ? plaintext(commit, "file", file.location())
+              : listedAgain(commit, file.location());
         } else if (!plaintextFiles
             && file.format() == FileFormat.PARQUET
-            && isAdded(commit, file, manifest)) {
+            && !isFirst(commit.base()) // verified when it was copied
+            && isAdded(file, manifest)) {
           InputFile stored = commit.stored(file);
           long length = file.fileSizeInBytes();
           footers.add(() -> ParquetFooterCheck.check(commit.tableName(), stored, length));
@@ -283,13 +286,9 @@ final class CommitGuard {
     }
   }
 
-  /**
-   * Whether nobody has looked at a file's bytes yet: not a commit before, nor, where this one
-   * encrypts a table, the verification of the copy.
-   */
-  private static boolean isAdded(Commit commit, ContentFile<?> file, ManifestFile manifest) {
-    return !isFirst(commit.base())
-        && Objects.equals(file.fileSequenceNumber(), manifest.sequenceNumber());
+  /** Whether a file comes with the manifest; one that merges others also lists theirs. */
+  private static boolean isAdded(ContentFile<?> file, ManifestFile manifest) {
+    return Objects.equals(file.fileSequenceNumber(), manifest.sequenceNumber());
   }
 
   /** Whether a file without a key is a deletion vector that is nevertheless encrypted. */
@@ -303,6 +302,14 @@ final class CommitGuard {
             "Write the rows with INSERT or MERGE, which encrypts them, instead of adding files as"
                 + " they are. If this was such a statement, the table was encrypted while it ran:"
                 + " run it again. Nothing was committed.")
+        .inTable(commit.tableName());
+  }
+
+  private static IcebergCryptoException listedAgain(Commit commit, String path) {
+    return PlaintextException.ofFile(path)
+        .withHint(
+            "Nothing was committed: the commit merges manifests and would list the file again. It"
+                + " succeeds when the file is no longer in the table.")
         .inTable(commit.tableName());
   }
 

@@ -94,13 +94,7 @@ record GuardedInputFile(String tableName, StoredInput whole, Set<FileMagic> read
   }
 
   private IcebergCryptoException plaintext() {
-    return new PlaintextException(
-            String.format("file %s is not encrypted: the table has no key for it", location()),
-            "A client without encryption, or someone with access to catalog and storage, put it"
-                + " there: find out who, and verify the table. If its rows are the table's, a"
-                + " catalog with encryption.plaintext-files=allow reads them, to write them again."
-                + " A snapshot without the file also lacks what was committed since.")
-        .inTable(tableName);
+    return PlaintextException.ofFile(location()).inTable(tableName);
   }
 
   private static void close(SeekableInputStream in) {

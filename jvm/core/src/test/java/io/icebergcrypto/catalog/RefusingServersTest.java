@@ -323,8 +323,7 @@ class RefusingServersTest extends LakeFixture {
                   : CommitStateUnknownException.class)
           .hasMessageContaining("is refused here");
       EncryptedCatalog making = refusing("key-id " + answer);
-      assertThatThrownBy(() -> KeyIdChange.commit(making, T, base, next))
-          .isInstanceOf(CommitStateUnknownException.class);
+      KeyIdChange.commit(making, T, base, next);
       assertThat(catalog.loadTable(T).properties()).containsEntry("encryption.key-id", "k1");
       catalog.dropTable(T, false);
     }

@@ -145,8 +145,16 @@ class StockWritersTest extends LakeFixture {
           .hasMessageContainingAll("lake.db.t", plaintext.location());
     }
 
+    table.updateProperties().set("commit.manifest.min-count-to-merge", "2").commit();
+    assertThatThrownBy(() -> TestLake.append(table, 3))
+        .as("a commit that lists it again, and adds none")
+        .isInstanceOf(PlaintextException.class)
+        .hasMessageContainingAll(
+            "lake.db.t", plaintext.location() + " is not encrypted", "no longer in the table");
+
     table.newDelete().deleteFile(plaintext).commit();
     assertThat(TestLake.ids(table)).as("repaired").containsExactly(1L);
+    assertThat(TestLake.ids(TestLake.append(table, 3))).containsExactly(1L, 3L);
   }
 
   @Test

@@ -53,6 +53,8 @@ public final class BrokenAnswers implements AutoCloseable {
     BAD_GATEWAY,
     /** What the second attempt of a client below is told, which tries again by itself. */
     CONFLICT,
+    /** What a gateway is told that sends the request again. */
+    TWICE,
     /** The earlier table, as a cache or a replica that lags has it. */
     STALE
   }
@@ -131,6 +133,10 @@ public final class BrokenAnswers implements AutoCloseable {
       }
 
       HttpResponse<byte[]> answer = numbered(request.build());
+      if (answer != null && fault == Fault.TWICE && line.matches(requests)) {
+        answer = numbered(request.build());
+      }
+
       if (answer == null) {
         String type = "{\"error\":{\"message\":\"the token has expired\",";
         answer(exchange, 401, bytes(type + "\"type\":\"NotAuthorizedException\",\"code\":401}}"));
@@ -210,6 +216,7 @@ public final class BrokenAnswers implements AutoCloseable {
                   body.replaceAll("\"table-uuid\" ?: ?\"[^\"]{8}", "\"table-uuid\":\"00000000")
                       .replaceAll(
                           "\"metadata-location\" ?: ?\"", "\"metadata-location\":\"/other")));
+      case TWICE -> answer(exchange, answer.statusCode(), answer.body());
       case STALE ->
           answer(
               exchange,

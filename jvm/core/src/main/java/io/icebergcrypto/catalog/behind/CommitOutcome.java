@@ -13,17 +13,23 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.ForbiddenException;
+import org.apache.iceberg.exceptions.NoSuchNamespaceException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.NotAuthorizedException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * A commit whose answer was lost. A client below may send it again, is told of a conflict, and
  * takes its own commit for another client's: Iceberg's pool of JDBC connections does, and a gateway
- * before a REST server may. Hadoop's catalog takes each failed rename for a conflict. Iceberg then
- * deletes what the commit wrote, or commits the same files again. So after a failure the table is
- * loaded, and a commit that is there was made.
+ * before a REST server may, which also refuses the second request because its snapshot or its table
+ * exists. Hadoop's catalog takes each failed rename for a conflict. Iceberg then deletes what the
+ * commit wrote, or commits the same files again. So after a failure the table is loaded, and a
+ * commit that is there was made.
  */
 public final class CommitOutcome {
   private static final Logger LOG = LoggerFactory.getLogger(CommitOutcome.class);
@@ -48,11 +54,10 @@ public final class CommitOutcome {
       } else {
         table.commit(base, metadata);
       }
-    } catch (CommitStateUnknownException e) {
-      throw e;
     } catch (RuntimeException e) {
-      if (isOfRest && !(e instanceof CommitFailedException)) {
-        throw e; // the server's answer: nothing was done
+      boolean isUnknown = e instanceof CommitStateUnknownException;
+      if (isUnknown && !isOfRest) {
+        throw e; // Iceberg's operations have looked
       }
 
       boolean isMade;
@@ -61,7 +66,9 @@ public final class CommitOutcome {
         isMade = now != null && isIn(table, now, base, metadata);
       } catch (RuntimeException unreadable) {
         e.addSuppressed(unreadable);
-        throw isAnotherTable(unreadable) ? e : unknown("the catalog failed", e, tableName);
+        throw isUnknown || isAnotherTable(unreadable) || isOfRest && isRefused(e, unreadable)
+            ? e
+            : unknown("the catalog failed", e, tableName);
       }
 
       if (!isMade) {
@@ -70,6 +77,22 @@ public final class CommitOutcome {
 
       LOG.warn("{}: the commit was made, although it failed", tableName, e);
     }
+  }
+
+  /**
+   * Whether a REST server's answers to a commit and to the load after it agree that nothing was
+   * done: there is no table, or the login has expired.
+   */
+  private static boolean isRefused(RuntimeException commit, RuntimeException load) {
+    if (load instanceof NoSuchTableException || load instanceof NoSuchNamespaceException) {
+      return !(commit instanceof CommitFailedException || commit instanceof AlreadyExistsException);
+    }
+
+    return isOfLogin(load) && isOfLogin(commit);
+  }
+
+  private static boolean isOfLogin(RuntimeException e) {
+    return e instanceof NotAuthorizedException || e instanceof ForbiddenException;
   }
 
   /** One of the same name, made since: Iceberg's operations do not go on with it. */
@@ -116,7 +139,8 @@ public final class CommitOutcome {
       TableOperations table, TableMetadata now, TableMetadata base, TableMetadata metadata) {
     List<Snapshot> snapshots = ServerRefusal.added(metadata);
     if (!snapshots.isEmpty()) {
-      return snapshots.stream().allMatch(snapshot -> has(now, snapshot));
+      // a commit is atomic: where one is there, others have expired since
+      return snapshots.stream().anyMatch(snapshot -> has(now, snapshot));
     }
 
     List<EncryptedKey> keys =

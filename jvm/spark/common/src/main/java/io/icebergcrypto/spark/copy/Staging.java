@@ -2,7 +2,9 @@ package io.icebergcrypto.spark.copy;
 
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.lifecycle.PathMapping;
+import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.Listing;
+import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.OutputStreamWriter;
@@ -12,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.InputFile;
@@ -50,7 +53,7 @@ final class Staging {
         request.stagingLocation() == null
             ? table.operations().metadataFileLocation("copy-table-staging-" + run)
             : PathMapping.withoutSlash(request.stagingLocation());
-    Staging staging = new Staging(table.io(), request.paths(), folder, run);
+    Staging staging = new Staging(storage(table), request.paths(), folder, run);
     if (request.stagingLocation() != null && staging.hasFileList()) {
       throw CopyRequest.invalid(
           table.name(),
@@ -59,6 +62,12 @@ final class Staging {
     }
 
     return staging;
+  }
+
+  /** Below the guard, which opens a file only when its first bytes are written. */
+  private static FileIO storage(BaseTable table) {
+    TableOperations ops = ((ForwardingOperations) table.operations()).below();
+    return TableFileIO.storageBelow(FailFastFileIO.below(ops.io()));
   }
 
   /** The folder, without a slash at its end. */
@@ -150,8 +159,8 @@ final class Staging {
    */
   boolean deleteWritten() {
     List<String> files = new ArrayList<>(written);
-    boolean isListed = TableFileIO.listed(io) instanceof SupportsPrefixOperations;
-    if (TableFileIO.listed(io) instanceof SupportsPrefixOperations prefixes) {
+    boolean isListed = io instanceof SupportsPrefixOperations;
+    if (io instanceof SupportsPrefixOperations prefixes) {
       try {
         for (FileInfo file : Listing.below(prefixes, folder)) {
           if (file.location().contains(run)) {

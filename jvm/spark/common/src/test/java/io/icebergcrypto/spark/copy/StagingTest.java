@@ -4,32 +4,25 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.lifecycle.PathMapping;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.PartitionSpec;
-import org.apache.iceberg.Schema;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
-import org.apache.iceberg.hadoop.HadoopTables;
-import org.apache.iceberg.types.Types;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** What is left of a run that fails. */
-class StagingTest {
-  private static final Schema SCHEMA =
-      new Schema(Types.NestedField.required(1, "id", Types.LongType.get()));
-
-  @TempDir private Path folder;
-
+@ParameterizedClass
+@EnumSource(names = "HADOOP")
+class StagingTest extends LakeFixture {
   @Test
   void theListOfAnotherRunStays() throws IOException {
-    BaseTable table =
-        (BaseTable)
-            new HadoopTables()
-                .create(SCHEMA, PartitionSpec.unpartitioned(), Map.of(), folder + "/t");
+    BaseTable table = (BaseTable) TestLake.createTable(catalog, "t", Map.of());
     PathMapping paths = new PathMapping(folder + "/t", folder + "/copy");
     CopyRequest request = new CopyRequest(paths, null, null, folder + "/staging", true);
     Staging first = Staging.of(table, request, "first");
