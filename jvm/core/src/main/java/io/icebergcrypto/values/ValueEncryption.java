@@ -145,8 +145,8 @@ public final class ValueEncryption implements Serializable {
 
   /**
    * The same; null when this value cannot be decrypted, or its key not be had for good. A KMS that
-   * cannot be reached, a login that fails, a KMS that does not unwrap the value key or gives another
-   * one, and a value of no known version are still errors.
+   * cannot be reached, a login that fails, a KMS that does not unwrap the value key or gives
+   * another one, and a value of no known version are still errors.
    */
   public synchronized byte[] tryDecrypt(String name, byte[] value, byte[] context) {
     Named key = named(name);
