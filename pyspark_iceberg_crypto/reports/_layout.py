@@ -68,7 +68,7 @@ class Screen(Console):
         super().print(*shown, **{"crop": False, **options})
 
     def on_broken_pipe(self) -> None:
-        """Go on with what is under way; Rich would end the program, with the code of a problem that was found."""
+        """Continue with what is under way; Rich would end the program, with the code of a problem that was found."""
         drop(self.file)
 
     def render(
