@@ -194,7 +194,10 @@ def _mismatch(loaded: Loaded, mac: _mac.Mac, place: _mac.Place, key: bytes) -> s
     if mac.matches(loaded.text, own, key):
         if own.folder == place.folder:
             return f"version {own.version} of it was put in place of version {place.version}"
-        return f"it is genuine, but of the table at {location} and not of this one"
+        return (
+            f"it is genuine, but of the table at {location} and not of this one, or the registration of this "
+            "one is not finished"
+        )
     if mac.version < place.version:
         return (
             f"version {place.version} was committed by a client that does not authenticate (the last one that did "

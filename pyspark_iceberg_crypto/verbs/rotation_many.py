@@ -152,6 +152,7 @@ class KeyVersionsReport(Report):
         keys: the master keys, by their ids.
         left: the tables and namespaces that could not be examined, each with table, problem and hint.
         skipped: views, and tables that are not encrypted.
+        unlisted: why tables that are not listed may need other versions (Nessie's branches); None: no reason is known.
     """
 
     target: str
@@ -159,6 +160,7 @@ class KeyVersionsReport(Report):
     keys: list[MasterKeyVersions]
     left: list[dict[str, str]]
     skipped: list[str] = field(repr=False)
+    unlisted: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -168,11 +170,12 @@ class KeyVersionsReport(Report):
     def not_needed(self, key_id: str) -> list[int]:
         """Return the versions of a master key that none of these tables needs.
 
-        Returns none if that is not known: a table could not be loaded, or a wrapped key does not contain its version.
+        Returns none if that is not known: a table could not be loaded, a wrapped key does not contain its version, or
+        other branches of the catalog may need it (`unlisted`).
         Other catalogs, older metadata files and jobs that run may still need them.
         """
         key = next((one for one in self.keys if one.key_id == key_id), None)
-        if self.left or key is None or key.untold or key.wraps_now is None:
+        if self.left or self.unlisted or key is None or key.untold or key.wraps_now is None:
             return []
         return [version for version in range(1, key.wraps_now) if version not in key.in_use]
 
@@ -207,6 +210,8 @@ def _(found: KeyVersionsReport) -> RenderableType:
         if key.problem is not None:
             told.append(f"the KMS did not answer: {visible(key.problem)}")
         parts.append(Text(f"{visible(key.key_id)}: {'; '.join(told)}"))
+    if found.unlisted is not None:
+        parts.append(Text(visible(found.unlisted)))
     parts += _terminal.all_left(found.left)
     counts = f"{plural(found.tables, 'table')}, {len(found.left):,} not looked at, {len(found.skipped):,} skipped"
     parts.append(Text(f"{visible(found.target)}: {counts}", "bold" if found.ok else "bold red"))

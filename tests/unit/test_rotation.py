@@ -143,7 +143,7 @@ def test_versions_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
         },
         {"key_id": "k1", "wraps_now": 7, "in_use": {"2": 2, "6": 1}, "untold": 0, "problem": None},
     ]
-    told = {"tables": 3, "left": [], "skipped": ["v"]}
+    told: dict[str, Any] = {"tables": 3, "left": [], "skipped": ["v"], "unlisted": None}
     monkeypatch.setattr(_jvm, "run", answering(lambda *_: {**told, "keys": keys}))
     report = key_versions_in_use("spark", "lake")  # type: ignore[arg-type]
     assert str(report).splitlines() == [
@@ -154,6 +154,9 @@ def test_versions_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not report.ok and report.not_needed("gone") == report.not_needed("none") == []
     first = report.to_dict()["keys"][1]
     assert first["in_use"] == {"2": 2, "6": 1} and first["not_needed"] == [1, 3, 4, 5]
+    told["unlisted"] = "other branches may need more"
+    report = key_versions_in_use("spark", "lake")  # type: ignore[arg-type]
+    assert report.not_needed("k1") == [] and told["unlisted"] in str(report).splitlines()
     told["left"] = [{"table": "c", "problem": "no", "hint": "hint"}]
     report = key_versions_in_use("spark", "lake")  # type: ignore[arg-type]
     assert report.not_needed("k1") == []

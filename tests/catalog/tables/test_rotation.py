@@ -126,6 +126,18 @@ def test_stock_iceberg_takes_the_new_keys(hive: Lake) -> None:
 
 
 @pytest.mark.nightly
+def test_replaced_keys_leave_a_hive_table(hive: Lake) -> None:
+    """Iceberg 1.11 added them again with each commit."""
+    table = hive.create()
+    hive.insert(table, [1])
+    done = rotate_kek(hive.spark, table)
+    hive.insert(table, [2])
+    keys = encryption_keys(hive.spark, table).keys
+    assert [key.key_id for key in keys if key.kind == "kek"] == [done.new_kek_id]
+    assert done.removed_keks == 1 and hive.ids(table) == [1, 2]
+
+
+@pytest.mark.nightly
 def test_a_view_has_no_keys(hive: Lake) -> None:
     view = hive.table("v", "spark_catalog")
     hive.sql(f"CREATE VIEW {view} AS SELECT 1 AS id")

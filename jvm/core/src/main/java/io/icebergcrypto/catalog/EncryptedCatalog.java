@@ -217,7 +217,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
   @Override
   public boolean dropTable(TableIdentifier identifier, boolean purge) {
     context.checkValueKeys(identifier, ValueKeyProperties::checkDrop);
-    return purge && !context.behind().ignoresPurge()
+    return purge && !context.behind().hasBranches()
         ? context.purge(identifier).run()
         : delegate.dropTable(identifier, purge);
   }

@@ -8,7 +8,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 
@@ -41,15 +40,6 @@ record LostKeyPurge(String tableName, TableMetadata metadata, FileIO io) {
   }
 
   private PurgeResult purge(BooleanSupplier drop) {
-    if (!metadata.propertyAsBoolean(
-        TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT)) {
-      throw new InvalidConfigurationException(
-          "nothing was dropped: "
-              + TableProperties.GC_ENABLED
-              + "=false says that its files may belong to another table",
-          "Use DROP TABLE without PURGE, which needs no key.");
-    }
-
     if (!(io instanceof SupportsPrefixOperations storage)) {
       throw new NotSupportedException(
           String.format(

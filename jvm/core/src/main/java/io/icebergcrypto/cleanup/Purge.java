@@ -7,10 +7,13 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.cleanup.ManifestListCheck.Unreadable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.metadata.MetadataPlace;
+import io.icebergcrypto.metadata.StatisticsPaths;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -18,6 +21,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.ManifestFile;
@@ -76,7 +80,7 @@ public record Purge(
       Set<String> elsewhere = filesElsewhere(ops);
       boolean dropped = delegate.dropTable(identifier, false);
       if (dropped) {
-        CatalogUtil.deleteFiles(io, elsewhere, "data");
+        CatalogUtil.deleteFiles(io, elsewhere, "table");
       }
 
       return dropped;
@@ -160,6 +164,7 @@ public record Purge(
     }
 
     try (FileIO own = hasStorage(table) ? null : newFileIO.get()) {
+      requireOwnFiles(metadata);
       FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
       return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
     } catch (IcebergCryptoException e) {
@@ -169,6 +174,20 @@ public record Purge(
               String.format(
                   "DROP TABLE without PURGE %s %s: first move away what is to stay.",
                   onDrop(), metadata.location()));
+    }
+  }
+
+  private void requireOwnFiles(TableMetadata metadata) {
+    String gc = metadata.properties().get(TableProperties.GC_ENABLED);
+    if (CatalogTrust.mayShareFiles(delegate, gc)) {
+      String says =
+          gc == null
+              ? "without %s=true, other branches may need its files"
+              : "%s=false says that its files may belong to another table";
+      throw new InvalidConfigurationException(
+              "nothing was dropped: " + String.format(says, TableProperties.GC_ENABLED),
+              "Use DROP TABLE without PURGE, which needs no key.")
+          .inTable(name);
     }
   }
 
@@ -320,10 +339,17 @@ public record Purge(
     }
   }
 
-  /** The data and delete files that are not in the table's folder, unless they are to stay. */
+  /** The files that are not in the table's folder, unless they are to stay. */
   private Set<String> filesElsewhere(TableOperations ops) {
     TableMetadata metadata = ops.current();
+    String folder = folder(metadata) + "/";
     Set<String> elsewhere = ConcurrentHashMap.newKeySet();
+    Consumer<String> add =
+        path -> {
+          if (!path.startsWith(folder)) {
+            elsewhere.add(path);
+          }
+        };
     boolean collected =
         metadata.propertyAsBoolean(TableProperties.GC_ENABLED, TableProperties.GC_ENABLED_DEFAULT);
     read(
@@ -331,16 +357,23 @@ public record Purge(
         reachable -> {
           Map<String, ManifestFile> manifests = reachable.manifests(metadata.snapshots());
           if (collected) {
-            reachable.forEachContentFile(
-                manifests.values(),
-                path -> {
-                  if (!path.startsWith(metadata.location() + "/")) {
-                    elsewhere.add(path);
-                  }
-                });
+            reachable.forEachContentFile(manifests.values(), add);
+            manifests.keySet().forEach(add);
+            metadata.snapshots().forEach(snapshot -> add.accept(snapshot.manifestListLocation()));
+            metadata.previousFiles().forEach(entry -> add.accept(entry.file()));
+            StatisticsPaths.of(metadata).forEach(add);
           }
         });
     return elsewhere;
+  }
+
+  /** What a drop deletes: a table that was registered has another folder than its location. */
+  private static String folder(TableMetadata metadata) {
+    String file = metadata.metadataFileLocation();
+    String metadataFolder = MetadataPlace.folderOf(metadata.location() + "/metadata/");
+    return MetadataPlace.of(file).folder().equals(metadataFolder)
+        ? metadata.location()
+        : new Path(file).getParent().getParent().toString();
   }
 
   private void read(TableOperations ops, Consumer<ManifestReads> reading) {

@@ -33,6 +33,11 @@ public final class IcebergVersion {
     return IcebergVersions.LOSES_KEYS_OF_DELETION_VECTORS;
   }
 
+  /** Whether this Iceberg's operations of a Hive table add the keys again that a commit removes. */
+  public static boolean keepsRemovedKeysOnHive() {
+    return IcebergVersions.KEEPS_REMOVED_KEYS_ON_HIVE;
+  }
+
   /**
    * The refusal of a deletion vector where its key would be lost, or is.
    *

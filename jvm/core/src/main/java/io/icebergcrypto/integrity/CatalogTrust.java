@@ -64,6 +64,16 @@ public final class CatalogTrust {
     return isNessie(delegate) ? Set.of("nessie.commit.id", "nessie.gc.no-warning") : Set.of();
   }
 
+  /**
+   * Whether files of a table may be those of another table or branch, too. On Nessie other branches
+   * reach them unless the table says that they do not.
+   *
+   * @param gcEnabled the table's gc.enabled; null: it has none
+   */
+  public static boolean mayShareFiles(Catalog delegate, String gcEnabled) {
+    return gcEnabled == null ? isNessie(delegate) : !Boolean.parseBoolean(gcEnabled);
+  }
+
   /** Whether it is a Hive catalog. */
   public static boolean isHive(Catalog delegate) {
     return isA(delegate, CatalogUtil.ICEBERG_CATALOG_HIVE);

@@ -166,7 +166,9 @@ final class MetadataCheck {
           ? String.format(
               "version %d of it was put in place of version %d", own.version(), place.version())
           : String.format(
-              "it is genuine, but of the table at %s and not of this one", metadata.location());
+              "it is genuine, but of the table at %s and not of this one, or the registration of"
+                  + " this one is not finished",
+              metadata.location());
     }
 
     return mac.version() < place.version()

@@ -82,9 +82,13 @@ public final class CheckedLoad {
   private static IcebergCryptoException tampered(String tableName, RuntimeException e) {
     return new TamperedException(
             "its metadata is refused: " + e.getMessage(),
-            "Someone who can write to the storage changed that file, or put another in its"
-                + " place; nothing was read or written. Restore it from a backup or an object"
-                + " version.",
+            "Nothing was read or written. Either a client of an Iceberg before 1.11 committed,"
+                + " which leaves the hash of the former file; or someone who can write to the"
+                + " storage changed this file, or put another in its place. Compare it with the"
+                + " file that the metastore's previous_metadata_location names. If they differ by a"
+                + " commit that you know, keep it, and remove the table's parameter metadata_hash"
+                + " in the metastore: the next commit writes it again. Otherwise restore the file"
+                + " from a backup or an object version.",
             e)
         .inTable(tableName);
   }

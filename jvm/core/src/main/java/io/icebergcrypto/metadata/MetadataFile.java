@@ -1,16 +1,24 @@
 package io.icebergcrypto.metadata;
 
+import com.google.gson.stream.JsonReader;
+import com.google.gson.stream.MalformedJsonException;
 import io.icebergcrypto.format.Sha256;
 import java.io.ByteArrayInputStream;
+import java.io.EOFException;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.util.Objects;
 import java.util.zip.GZIPInputStream;
+import java.util.zip.ZipException;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.view.ViewMetadata;
 import org.apache.iceberg.view.ViewMetadataParser;
@@ -41,6 +49,43 @@ public final class MetadataFile {
     } catch (IOException e) {
       throw new UncheckedIOException(String.format("Cannot read %s", location), e);
     }
+  }
+
+  /**
+   * Whether the file of metadata that was loaded still is of that table and of that commit. Reads
+   * no more than the beginning, where Iceberg writes both.
+   *
+   * @return false also when there is no such file
+   */
+  public static boolean isStillThere(FileIO io, TableMetadata loaded) {
+    String location = loaded.metadataFileLocation();
+    String uuid = null;
+    Long updated = null;
+    try (InputStream file = FailFastFileIO.below(io).newInputFile(location).newStream();
+        InputStream in = isCompressed(location) ? new GZIPInputStream(file) : file;
+        JsonReader json = new JsonReader(new InputStreamReader(in, StandardCharsets.UTF_8))) {
+      json.beginObject();
+      while ((uuid == null || updated == null) && json.hasNext()) {
+        switch (json.nextName()) {
+          case "table-uuid" -> uuid = json.nextString();
+          case "last-updated-ms" -> updated = json.nextLong();
+          default -> json.skipValue();
+        }
+      }
+    } catch (NotFoundException | FileNotFoundException e) {
+      return false;
+    } catch (MalformedJsonException | ZipException | IllegalStateException | EOFException e) {
+      return false; // a load says what is wrong with it
+    } catch (IOException e) {
+      throw new UncheckedIOException(String.format("Cannot read %s", location), e);
+    }
+
+    return Objects.equals(uuid, loaded.uuid())
+        && Objects.equals(updated, loaded.lastUpdatedMillis());
+  }
+
+  private static boolean isCompressed(String location) {
+    return TableMetadataParser.Codec.fromFileName(location) == TableMetadataParser.Codec.GZIP;
   }
 
   public String location() {
@@ -101,9 +146,7 @@ public final class MetadataFile {
    * @throws IllegalArgumentException when it cannot be decompressed
    */
   public byte[] json() {
-    boolean gzip =
-        TableMetadataParser.Codec.fromFileName(location) == TableMetadataParser.Codec.GZIP;
-    if (!gzip) {
+    if (!isCompressed(location)) {
       return bytes;
     }
 

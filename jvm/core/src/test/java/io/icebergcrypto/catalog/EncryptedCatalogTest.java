@@ -2,6 +2,7 @@ package io.icebergcrypto.catalog;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KeyNotFoundException;
@@ -499,6 +500,19 @@ class EncryptedCatalogTest extends LakeFixture {
     assertThat(files).noneMatch(Files::exists);
     assertThat(catalog.tableExists(T)).isFalse();
     assertThat(catalog.dropTable(T, true)).isFalse();
+  }
+
+  /** A Hadoop catalog gives it a folder of its own, and its files are in another. */
+  @Test
+  @Tag("HADOOP")
+  void purgeDeletesTheFilesOfARegisteredTable() {
+    assumeTrue(backend == Backend.HADOOP, "other catalogs leave it in its folder");
+    Table table = TestLake.append(create("t"), 1);
+    List<Path> files = TestLake.files(table);
+    TableIdentifier copy = TableIdentifier.of(TestLake.DB, "copy");
+    catalog.registerTable(copy, TestLake.metadata(table).metadataFileLocation());
+    assertThat(catalog.dropTable(copy, true)).isTrue();
+    assertThat(files).isNotEmpty().noneMatch(Files::exists);
   }
 
   /** Else nothing leads to it. Iceberg deletes manifests even where gc.enabled is false. */

@@ -169,6 +169,23 @@ class PointerCatalogsTest {
     assertThat(keyed.tableExists(T)).isTrue();
   }
 
+  /** Nessie gives gc.enabled=false to tables that it makes, but not to those that it registers. */
+  @Test
+  void aLostKeyIsNoReasonToDeleteWhatOtherBranchesNeed() throws IOException {
+    assumeTrue(server == PointerServer.NESSIE, "no other catalog has branches of its own");
+
+    Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    table.updateProperties().remove("gc.enabled").commit();
+    keystore.delete("k1");
+    EncryptedCatalog withoutKey = open(Map.of());
+    assertThatThrownBy(() -> withoutKey.context().purgeWithoutKey(T, true))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.t", "nothing was dropped", "other branches", "without");
+    assertThat(withoutKey.tableExists(T)).isTrue();
+    keystore.add("k1");
+    assertThat(TestLake.files(table)).isNotEmpty();
+  }
+
   @Test
   void offIsAChoice() throws IOException {
     EncryptedCatalog off = open(Map.of("encryption.metadata-authentication", "off"));

@@ -333,7 +333,7 @@ public class MetadataAuthenticationTest extends LakeFixture {
     if (backend == Backend.JDBC) {
       assertRefused("it is of another table");
     } else {
-      assertRefused("it is genuine, but of the table at", "db/other");
+      assertRefused("it is genuine, but of the table at", "db/other", "registration");
     }
   }
 

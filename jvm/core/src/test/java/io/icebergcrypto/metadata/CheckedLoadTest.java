@@ -31,6 +31,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.LongStream;
 import org.apache.hadoop.conf.Configuration;
@@ -201,20 +202,47 @@ class CheckedLoadTest {
               new MetadataAuthentication(
                   true, "each load checks the hash that the Hive metastore has of it"));
 
-      BaseTable stock = (BaseTable) catalog.delegate().loadTable(T);
-      ((HiveTableOperations) stock.operations())
-          .metaClients()
-          .run(
-              client -> {
-                var entry = client.getTable("db", "t");
-                entry.getParameters().remove("metadata_hash");
-                client.alter_table("db", "t", entry);
-                return null;
-              });
+      changeParameters(catalog, parameters -> parameters.remove("metadata_hash"));
       assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L);
       assertThat(EncryptedTable.metadataAuthentication(table, metadata))
           .isEqualTo(new MetadataAuthentication(false, "the Hive metastore has no hash of it"));
     }
+  }
+
+  /** Iceberg 1.10 changes the metadata's location and leaves its hash. */
+  @Test
+  void aCommitThatLeavesTheHashIsNamedAsACauseAndCostsNoData() throws Exception {
+    try (EncryptedCatalog catalog = open(Backend.HIVE.conf(folder))) {
+      BaseTable table =
+          (BaseTable) TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+      Map<String, String> former = new HashMap<>();
+      changeParameters(catalog, former::putAll);
+      TestLake.append(table, 2);
+      String left = former.get("metadata_hash");
+      changeParameters(catalog, parameters -> parameters.put("metadata_hash", left));
+      assertThatThrownBy(() -> catalog.loadTable(T))
+          .isInstanceOf(TamperedException.class)
+          .hasMessageContainingAll("before 1.11", "previous_metadata_location", "metadata_hash");
+
+      changeParameters(catalog, parameters -> parameters.remove("metadata_hash"));
+      BaseTable kept = (BaseTable) TestLake.append(catalog.loadTable(T), 3);
+      assertThat(TestLake.ids(kept)).containsExactlyInAnyOrder(1L, 2L, 3L);
+      assertThat(EncryptedTable.metadataAuthentication(kept, TestLake.metadata(kept)))
+          .matches(MetadataAuthentication::authenticated, "the commit has written the hash");
+    }
+  }
+
+  private static void changeParameters(
+      EncryptedCatalog catalog, Consumer<Map<String, String>> change) throws Exception {
+    ((HiveTableOperations) ((HiveCatalog) catalog.delegate()).newTableOps(T))
+        .metaClients()
+        .run(
+            client -> {
+              var entry = client.getTable("db", "t");
+              change.accept(entry.getParameters());
+              client.alter_table("db", "t", entry);
+              return null;
+            });
   }
 
   /**

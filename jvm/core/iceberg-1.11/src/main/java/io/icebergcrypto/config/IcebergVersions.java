@@ -13,5 +13,8 @@ final class IcebergVersions {
    */
   static final boolean LOSES_KEYS_OF_DELETION_VECTORS = true;
 
+  /** Whether a commit to a Hive metastore has the table's keys again that it removes. */
+  static final boolean KEEPS_REMOVED_KEYS_ON_HIVE = true;
+
   private IcebergVersions() {}
 }

@@ -4,6 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.IcebergVersion;
 import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.kms.call.Causes;
@@ -11,8 +12,10 @@ import java.io.IOException;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.UUID;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
@@ -26,6 +29,7 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.ForbiddenException;
@@ -184,7 +188,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
       HiveLocks.check((HiveCatalog) catalog, (HiveTableOperations) table, metadata);
     }
 
-    if (isHive() && base != null && !Objects.equals(keyId(base), keyId(metadata))) {
+    if (isHive() && base != null && isKeyChange(base, metadata)) {
       HiveTableOperations ops = (HiveTableOperations) table;
       HiveKeyIdChange.commit((HiveCatalog) catalog, ops, ops.io(), kms.get(), base, metadata);
       refresh(tableName, ops);
@@ -194,6 +198,15 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
     } else {
       CommitOutcome.commit(tableName, table, base, metadata);
     }
+  }
+
+  private static boolean isKeyChange(TableMetadata base, TableMetadata metadata) {
+    return !Objects.equals(keyId(base), keyId(metadata))
+        || IcebergVersion.keepsRemovedKeysOnHive() && !keys(metadata).containsAll(keys(base));
+  }
+
+  private static Set<String> keys(TableMetadata metadata) {
+    return metadata.encryptionKeys().stream().map(EncryptedKey::keyId).collect(Collectors.toSet());
   }
 
   /** The commit was made: a failure here must not look as if it were not. */
@@ -244,8 +257,11 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
         all.getOrDefault(CatalogProperties.FILE_IO_IMPL, usual.getName()), all, conf);
   }
 
-  /** Whether a purge deletes no file: Nessie keeps them, as other branches may reach them. */
-  public boolean ignoresPurge() {
+  /**
+   * Whether the catalog itself has branches and tags, as Nessie: they may need files and keys that
+   * none of the tables in sight needs. There a purge deletes no file.
+   */
+  public boolean hasBranches() {
     return CatalogTrust.isNessie(catalog);
   }
 

@@ -19,6 +19,9 @@ import org.apache.thrift.TException;
  * no other commit came first, the table's parameters, the hash of its metadata. They are told that
  * the base has the new key id already, which they compare; the metastore still has the old.
  *
+ * <p>Iceberg 1.11 adds all keys again that a table's operations have loaded. These have loaded
+ * none, so that a commit by them also removes keys.
+ *
  * <p>These operations take the data key length from the metadata to be. The table's have it from
  * the metastore, and can commit nothing if a client has set one there that no key can have.
  */
@@ -45,7 +48,8 @@ final class HiveKeyIdChange extends HiveTableOperations {
   }
 
   /**
-   * Commits metadata with another key id or none, or another data key length, than its base.
+   * Commits metadata with another key id or none, fewer keys, or another data key length, than its
+   * base.
    *
    * @param table the table's operations
    * @param io reads and writes the table's metadata files

@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog.behind;
 
+import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import java.util.Objects;
 import java.util.function.Function;
@@ -7,12 +8,15 @@ import java.util.function.Supplier;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 
 /**
- * A Hadoop catalog whose tables' operations are reopened after a load has failed. Iceberg's own
- * take a version for loaded before they have read it. From then on they return the metadata from
- * before it, and the next commit, which is based on that, takes the place of the one in between.
+ * A Hadoop catalog whose tables' operations are reopened after a load has failed, and when the file
+ * that they have loaded is another one now. Iceberg's own take a version for loaded before they
+ * have read it, and a version with the same number for the one they have read, although the table
+ * was dropped and another made. From then on they return the metadata from before it, and the next
+ * commit, which is based on that, takes the place of what is there.
  */
 public class ReopeningHadoopCatalog extends HadoopCatalog {
   @Override
@@ -23,6 +27,7 @@ public class ReopeningHadoopCatalog extends HadoopCatalog {
   private static final class Reopening implements ForwardingOperations {
     private final Supplier<TableOperations> open;
     private volatile TableOperations opened;
+    private TableMetadata loaded; // by those that are open
     private String uuid;
 
     private Reopening(Supplier<TableOperations> open) {
@@ -41,8 +46,37 @@ public class ReopeningHadoopCatalog extends HadoopCatalog {
     }
 
     @Override
-    public TableMetadata refresh() {
+    public synchronized TableMetadata refresh() {
+      TableMetadata before = loaded;
+      TableMetadata metadata;
+      try {
+        metadata = load(TableOperations::refresh);
+      } catch (ValidationException e) { // the version is missing: the table was dropped
+        TableMetadata made = before == null ? null : load(TableOperations::refresh);
+        if (made == null) {
+          throw e;
+        }
+
+        return made;
+      }
+
+      return metadata == null || metadata != before || isStillThere(metadata)
+          ? metadata
+          : reloaded();
+    }
+
+    private boolean isStillThere(TableMetadata metadata) {
+      return MetadataFile.isStillThere(opened.io(), metadata);
+    }
+
+    private TableMetadata reloaded() {
+      reopen();
       return load(TableOperations::refresh);
+    }
+
+    private void reopen() {
+      this.opened = open.get(); // which loads nothing
+      this.loaded = null;
     }
 
     private synchronized TableMetadata load(Function<TableOperations, TableMetadata> way) {
@@ -51,10 +85,11 @@ public class ReopeningHadoopCatalog extends HadoopCatalog {
         metadata = way.apply(opened);
         checkUuid(metadata);
       } catch (RuntimeException e) {
-        this.opened = open.get(); // which loads nothing
+        reopen();
         throw e;
       }
 
+      this.loaded = metadata;
       this.uuid = metadata == null ? uuid : metadata.uuid();
       return metadata;
     }
@@ -70,6 +105,10 @@ public class ReopeningHadoopCatalog extends HadoopCatalog {
 
     @Override
     public synchronized void commit(TableMetadata base, TableMetadata metadata) {
+      if (base != null && base == loaded && !isStillThere(base)) {
+        reloaded(); // unless it is of another table, the base is not in force
+      }
+
       opened.commit(base, metadata);
       this.uuid = metadata.uuid();
     }

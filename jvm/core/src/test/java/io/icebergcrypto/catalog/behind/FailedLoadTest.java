@@ -3,8 +3,10 @@ package io.icebergcrypto.catalog.behind;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.NumberedCalls;
 import io.icebergcrypto.testing.NumberedCalls.Fault;
@@ -16,8 +18,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.UpdateSchema;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.types.Types;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -96,5 +102,35 @@ class FailedLoadTest extends LakeFixture {
 
     assertThatThrownBy(table::refresh).hasMessageContaining("Table UUID does not match");
     assertThatThrownBy(table::refresh).hasMessageContaining("Table UUID does not match");
+  }
+
+  /** Dropped and made again, with as many commits: Iceberg looks for the next version only. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  @Tag("HADOOP")
+  void anotherTableOfTheSameVersionIsNotOverwritten(boolean byPath) throws IOException {
+    EncryptedCatalog own = byPath ? catalog.byPath() : catalog;
+    TableIdentifier name = byPath ? TableIdentifier.of(folder.resolve("path/t").toString()) : T;
+    assumeTrue(backend == Backend.HADOOP, "no other catalog looks for versions");
+    Table table = TestLake.append(encrypted(own, name), 1);
+    Table unread = own.loadTable(name);
+    Table schema = own.loadTable(name);
+    UpdateSchema begun = schema.updateSchema().addColumn("more", Types.LongType.get());
+    try (EncryptedCatalog other = lake.open(Map.of())) {
+      EncryptedCatalog others = byPath ? other.byPath() : other;
+      others.dropTable(name);
+      assertThatThrownBy(() -> own.loadTable(name)).isInstanceOf(NoSuchTableException.class);
+      TestLake.append(encrypted(others, name), 2);
+    }
+
+    assertThatThrownBy(begun::commit);
+    assertThatThrownBy(() -> table.updateProperties().set("a", "b").commit());
+    assertThatThrownBy(() -> TestLake.append(table, 3)).hasMessageContaining("UUID does not match");
+    assertThatThrownBy(unread::refresh).hasMessageContaining("Table UUID does not match");
+    assertThat(TestLake.rows(own.loadTable(name))).containsExactly(2L);
+  }
+
+  private static Table encrypted(EncryptedCatalog own, TableIdentifier name) {
+    return own.buildTable(name, TestLake.SCHEMA).withProperty("encryption.key-id", "k1").create();
   }
 }

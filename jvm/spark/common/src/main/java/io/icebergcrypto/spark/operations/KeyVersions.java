@@ -13,6 +13,9 @@ import java.util.stream.Stream;
 
 /** Which versions of a master key tables need; for a value key that is the table that keeps it. */
 final class KeyVersions {
+  private static final String BRANCHES =
+      "other branches, tags and hashes of Nessie may need versions that no table listed here needs";
+
   private final Map<Integer, Integer> tables = new TreeMap<>();
   private int untold;
 
@@ -25,7 +28,8 @@ final class KeyVersions {
    *     {@code skipped}. A key has {@code key_id, wraps_now} (the version that wraps; null: wrapped
    *     keys do not say), {@code in_use} (how many tables need a version, by version), {@code
    *     untold} (how many have keys that do not say) and {@code problem} (why the KMS did not
-   *     answer; null: it did)
+   *     answer; null: it did). {@code unlisted} is why tables that are not looked at may need
+   *     versions, too; null: none is known
    */
   static Map<String, Object> of(Call call) {
     ManyTables tables = ManyTables.of(call);
@@ -39,6 +43,7 @@ final class KeyVersions {
         keys.entrySet().stream().map(key -> key.getValue().toMap(key.getKey(), tables)).toList());
     values.put("left", ManyTables.left(found));
     values.put("skipped", ManyTables.skipped(found));
+    values.put("unlisted", call.catalog().context().behind().hasBranches() ? BRANCHES : null);
     return values;
   }
 

@@ -10,6 +10,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.cleanup.ProvenDeletion;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.metadata.FailFastFileIO;
@@ -88,7 +89,7 @@ public final class PlaintextPurge {
    *
    * @throws NotSupportedException when the table was not encrypted in place, or was purged before,
    *     or some of it is in folders that the user has not named
-   * @throws InvalidConfigurationException when gc.enabled was false before it was encrypted
+   * @throws InvalidConfigurationException when gc.enabled was false, or on Nessie not true, before
    * @throws TamperedException when the kept metadata is not that of this table
    * @throws IcebergCryptoException when something in plaintext is left that it may not, or could
    *     not, delete; or when it is not known what is left
@@ -195,13 +196,14 @@ public final class PlaintextPurge {
    * encrypt_table itself set gc.enabled; what counts is what it was, unless the user set it since.
    */
   private void requireOwnFiles(Map<String, String> properties) {
-    boolean shared = "false".equalsIgnoreCase(properties.get(EncryptionProperties.PLAINTEXT_GC));
-    if (shared && !"true".equalsIgnoreCase(properties.get(TableProperties.GC_ENABLED))) {
+    String gc = properties.get(EncryptionProperties.PLAINTEXT_GC);
+    if (CatalogTrust.mayShareFiles(catalog.context().behind().catalog(), gc)
+        && !"true".equalsIgnoreCase(properties.get(TableProperties.GC_ENABLED))) {
       throw new InvalidConfigurationException(
               String.format(
-                  "%s was false before it was encrypted: its plaintext files may be another table's"
+                  "%s was %s before it was encrypted: its plaintext files may be another table's"
                       + " or another branch's of the catalog",
-                  TableProperties.GC_ENABLED),
+                  TableProperties.GC_ENABLED, gc == null ? "not set" : gc),
               String.format(
                   "Nothing was deleted. If they are this table's alone, say so with ALTER TABLE ..."
                       + " SET TBLPROPERTIES ('%s'='true'), and call purge_plaintext again. On"
