@@ -13,6 +13,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for harness, servers and doubles
 # Spark takes JAVA_HOME's JDK: then what looks for `java` on the PATH takes that one, too.
+os.environ.setdefault(
+    "PYSPARK_PYTHON", sys.executable
+)  # Spark would take the first python3 of the path
 if java_home := os.environ.get("JAVA_HOME"):
     os.environ["PATH"] = os.pathsep.join([f"{java_home}/bin", os.environ["PATH"]])
 

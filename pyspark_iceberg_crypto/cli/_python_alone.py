@@ -138,6 +138,8 @@ def _verified(targets: Sequence[str], asked: dict[str, Any]) -> TableEvidence | 
                     found.reports.append(_one(name, place, asked))
                 except Exception as error:  # noqa: BLE001 (of one table; the others are still to be checked)
                     found.not_checked.append(_left(name, error))
+        except _shared.CommandLineError:  # of all
+            raise
         except Exception as error:  # noqa: BLE001 (of one target)
             found.not_checked.append(_left(target, error))
     return replace(found)

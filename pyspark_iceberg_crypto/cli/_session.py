@@ -29,6 +29,10 @@ if TYPE_CHECKING:  # commands that manage keys run without Spark
 _STARTING = "starting Spark; the first start downloads Iceberg's jar, which may take minutes"
 _LONG_SECONDS = 10
 _CATALOG = "spark.sql.catalog."
+_AFTER_START = (
+    "spark.sql.",
+    "spark.hadoop.",
+)  # spark-submit reads no others after the JVM has started
 
 CATALOG_CONF: dict[str, Any] = {
     "metavar": "KEY=VALUE",
@@ -264,12 +268,13 @@ def _set_up(builder: Any, name: str, properties: dict[str, str], kms: Kms | None
 def taken_secrets(options: dict[str, Any]) -> dict[str, str]:
     """Take secrets out of a builder, which would put them on the JVM's command line; Spark will show none."""
     from pyspark_iceberg_crypto import settings
-    from pyspark_iceberg_crypto.jvm import _launch, _quiet
+    from pyspark_iceberg_crypto.jvm import _launch
 
     secrets = {
         key: str(options.pop(key))
         for key, value in list(options.items())
-        if settings.holds_secret(key, str(value)) and key != _quiet.JAVA_OPTIONS
+        if settings.is_secret(key)
+        or (key.startswith(_AFTER_START) and settings.holds_secret(key, str(value)))
     }
     has = _launch.session_setting(options, settings.REDACTION)
     options |= settings.redaction({**options, **secrets}, has)

@@ -180,11 +180,11 @@ def _tell(
     if key_id is not None:
         report = attempt(lambda: sign(key_id)) or found
     is_base = json_file is not None and since is not None and json_file.resolve() == since.resolve()
-    if is_base and key_id is not None and report is found:
+    if is_base and report is found:
         failures.append(
             ConfigurationError(
                 f"{json_file} is still the report of --since: the new one has no signature",
-                "do the same again when the key can sign, or give --json-file another file",
+                "have it signed (--sign-with), or give --json-file another file",
             )
         )
     elif json_file is not None:

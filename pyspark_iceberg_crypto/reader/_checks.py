@@ -148,7 +148,15 @@ def _check_hash(loaded: Loaded) -> None:
         return  # as Iceberg does; who verifies the table is told
     digest = hashlib.sha256(loaded.text).digest()  # Iceberg writes what it makes the hash of
     if kept != base64.b64encode(digest).decode():
-        raise _refused(loaded, "its hash differs from the one that the Hive metastore has")
+        raise _refused(
+            loaded,
+            "its hash differs from the one that the Hive metastore has",
+            "Nothing was read. Either a client of Iceberg before 1.11 committed, which leaves the hash of the former "
+            "file; or someone who can write to the storage changed this file, or put another in its place. Compare it "
+            "with the file that the metastore's previous_metadata_location names. If they differ by a commit that you "
+            "know, keep it, and remove the table's parameter metadata_hash in the metastore: the next commit writes it "
+            "again. Otherwise restore the file from a backup or an object version.",
+        )
 
 
 def _check_mac(loaded: Loaded, keys: TableKeys, kms: object) -> None:
@@ -239,12 +247,13 @@ def _lost(keys: TableKeys) -> str | None:
     return next((kek.by for kek in keys.keks if kek.by), None)
 
 
-def _refused(loaded: Loaded, problem: str) -> IcebergCryptoError:
+def _refused(loaded: Loaded, problem: str, hint: str | None = None) -> IcebergCryptoError:
     digest = hashlib.sha256(loaded.stored).hexdigest() if loaded.stored is not None else "unknown"
     return TamperedError(
         f"Table {loaded.table}: its metadata is refused: {problem} ({loaded.location}, SHA-256 {digest})",
-        "Find out who wrote that file; nothing was read. A catalog with encryption.metadata-authentication=off shows "
-        "the table as it is. If all is right, verify the table there, then sign what the file has, in Spark: CALL "
-        "<catalog>.system.authenticate_metadata. If not, restore the file from a backup or an object version; do not "
-        "drop the table.",
+        hint
+        or "Find out who wrote that file; nothing was read. A catalog with encryption.metadata-authentication=off "
+        "shows the table as it is. If all is right, verify the table there, then sign what the file has, in Spark: "
+        "CALL <catalog>.system.authenticate_metadata. If not, restore the file from a backup or an object version; "
+        "do not drop the table.",
     )

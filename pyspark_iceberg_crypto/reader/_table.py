@@ -18,7 +18,7 @@ from pyiceberg.table.inspect import InspectTable
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
+from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError, TableNotFoundError
 from pyspark_iceberg_crypto.reader import _commit, _filters, _mac, _write
 from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
 from pyspark_iceberg_crypto.reader._plan import Planner
@@ -125,6 +125,8 @@ class PlaintextTable(OpenedTable):
         fresh = None
         try:
             fresh = self._tables.load()
+        except TableNotFoundError:
+            raise
         except ConfigurationError:
             if self._tables.kms is not None:  # else it is encrypted, and nothing unwraps its keys
                 raise

@@ -121,6 +121,15 @@ def test_a_plaintext_table_that_gets_encrypted(
     assert written_before not in refused.value.hint
 
 
+def test_a_plaintext_table_that_is_dropped(sql: SqlCatalog) -> None:
+    sql.create_table("db.t", SCHEMA)
+    opened = open_table(sql, "db.t")
+    sql.drop_table("db.t")
+    for change in (opened.refresh, lambda: opened.append(rows(1))):
+        with pytest.raises(errors.TableNotFoundError):
+            change()
+
+
 @pytest.mark.parametrize("kind", ["sql", "path", "rest"])
 @pytest.mark.parametrize("is_current", [True, False])
 def test_a_table_with_types_that_pyiceberg_does_not_know(
@@ -437,8 +446,9 @@ def test_hive_by_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert ids(open_table(catalog, "db.t", kms=writer.kms)) == [1, 2, 3]
     metastore.tables = [mixed]
     monkeypatch.setattr(_load, "_LOOK_AGAIN_S", (0.001, 0.001))
-    with pytest.raises(errors.TamperedError, match=r"Table lake.db.t: .*its hash differs"):
+    with pytest.raises(errors.TamperedError, match=r"Table lake.db.t: .*its hash differs") as told:
         open_table(catalog, "db.t", kms=writer.kms)
+    assert "before 1.11" in told.value.hint and "=off" not in told.value.hint
     metastore.tables = [entry(writer, **{"encryption.key-id": "k2"})]
     with pytest.raises(errors.TamperedError, match="encryption.key-id=k1, and the Hive metastore"):
         open_table(catalog, "db.t", kms=writer.kms)

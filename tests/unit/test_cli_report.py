@@ -205,12 +205,14 @@ def test_an_unsigned_report_does_not_replace_the_one_it_is_based_on(
 ) -> None:
     """No other report could be based on it, and all files would be read again."""
     document, other = tmp_path / "r.json", tmp_path / "other.json"
-    since = ("--since", str(document), "--since-key-id", "k1", "--sign-with", "k1")
+    since = ("--since", str(document), "--since-key-id", "k1")
+    sign = ("--sign-with", "k1")
+    (tmp_path / "x").mkdir()
+    same = tmp_path / "x" / ".." / "r.json"
     refused = KeyNotFoundError("no key", "check its id")
-    for file in (tmp_path / "x" / ".." / "r.json", other):
+    for file, more in ((same, sign), (same, ()), (other, sign)):
         document.write_text("signed")
-        (tmp_path / "x").mkdir(exist_ok=True)
-        arguments = ("verify", "lake.db.t", *since, "--json-file", str(file))
+        arguments = ("verify", "lake.db.t", *since, *more, "--json-file", str(file))
         result = run(*arguments, answers={"lake.db.t": verify_json()}, signed=refused)
         assert result.exit_code == 2
         assert document.read_text() == "signed"

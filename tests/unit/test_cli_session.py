@@ -159,18 +159,25 @@ def test_a_second_catalog_is_the_profiles_alone(profile: Path) -> None:
 
 def test_secrets_are_not_on_the_jvms_command_line(profile: Path) -> None:
     address = "jdbc:postgresql://user:s3cret@db/lake"
-    conf = ("spark.sql.catalog.lake.jdbc.password=p", "spark.a.token=s3cret", f"spark.a={address}")
+    conf = (
+        "spark.sql.catalog.lake.jdbc.password=p",
+        "spark.a.token=s3cret",
+        f"spark.hadoop.a={address}",
+    )
     found = options(Given(conf=conf))
     found["spark.sql.catalog.lake.credential"] = "s3cret"
     secrets = _session.taken_secrets(found)
     assert found["spark.redaction.regex"].endswith("|spark[.]sql[.]catalog[.]lake[.]credential")
-    assert (secrets.pop("spark.a.token"), secrets.pop("spark.a")) == ("s3cret", address)
+    assert (secrets.pop("spark.a.token"), secrets.pop("spark.hadoop.a")) == ("s3cret", address)
     assert {key.removeprefix("spark.sql.catalog.") for key in secrets} >= {
         "lake.token",
         "lake.jdbc.password",
     }
     assert not [value for value in found.values() if "s3cret" in str(value)]
     assert not [k for k in secrets if k.endswith(("-file", "-env"))]
+    of_launch = {"spark.jars.repositories": "https://user:s3cret@host/repository"}
+    assert _session.taken_secrets(of_launch) == {}  # spark-submit reads it before the JVM runs
+    assert [*of_launch] == ["spark.jars.repositories", "spark.redaction.regex"]
 
 
 ADDRESS = "jdbc:postgresql://user:plain@db/lake"

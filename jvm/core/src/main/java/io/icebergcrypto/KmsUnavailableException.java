@@ -10,6 +10,7 @@ public class KmsUnavailableException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 
   private boolean throttled;
+  private boolean ofWrappedKey;
 
   /** See {@link IcebergCryptoException#IcebergCryptoException(String, String)}. */
   public KmsUnavailableException(String problem, String hint) {
@@ -36,5 +37,22 @@ public class KmsUnavailableException extends IcebergCryptoException {
   /** Whether the KMS answered that it is asked too often. */
   public boolean isThrottled() {
     return throttled;
+  }
+
+  /**
+   * Says that the KMS answered, and that only this wrapped key cannot be unwrapped now. It is tried
+   * again, and no circuit breaker counts it: other keys of the same master key may be unwrapped.
+   *
+   * @return the error with that
+   */
+  public KmsUnavailableException ofWrappedKey() {
+    KmsUnavailableException copy = (KmsUnavailableException) copy();
+    copy.ofWrappedKey = true;
+    return copy;
+  }
+
+  /** Whether the KMS answered, and only this wrapped key cannot be unwrapped now. */
+  public boolean isOfWrappedKey() {
+    return ofWrappedKey;
   }
 }

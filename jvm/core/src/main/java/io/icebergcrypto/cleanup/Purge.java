@@ -360,7 +360,6 @@ public record Purge(
             reachable.forEachContentFile(manifests.values(), add);
             manifests.keySet().forEach(add);
             metadata.snapshots().forEach(snapshot -> add.accept(snapshot.manifestListLocation()));
-            metadata.previousFiles().forEach(entry -> add.accept(entry.file()));
             StatisticsPaths.of(metadata).forEach(add);
           }
         });

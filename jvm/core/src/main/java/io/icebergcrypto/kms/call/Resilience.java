@@ -285,6 +285,8 @@ public final class Resilience {
   private void unavailable(String keyId, Throwable failure) {
     if (Thread.currentThread().isInterrupted()) {
       untold(keyId);
+    } else if (failure instanceof KmsUnavailableException answer && answer.isOfWrappedKey()) {
+      answered(keyId);
     } else if (breakers != null && isThrottled(failure)) {
       breakers.throttled(keyId);
     } else if (breakers != null) {

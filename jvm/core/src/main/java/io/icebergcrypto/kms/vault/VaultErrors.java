@@ -104,17 +104,19 @@ record VaultErrors(VaultConfig config) {
     }
 
     if (isTooNew(answer)) {
-      return new KmsUnavailableException(
-          String.format(
-              "%s does not have the version of key '%s' that wrapped this, or not yet %s",
-              config, keyId, told),
-          String.format(
-              "A standby or a secondary cluster has it soon after a rotation: try again, or give"
-                  + " the address of the active cluster. If it stays so, this Vault was restored"
-                  + " from a snapshot before the rotation, or the key was deleted and created"
-                  + " again: restore the key from a backup that has the version (vault read %s)."
-                  + " Only if there never was one was the wrapped key changed.",
-              path));
+      KmsUnavailableException error =
+          new KmsUnavailableException(
+              String.format(
+                  "%s does not have the version of key '%s' that wrapped this, or not yet %s",
+                  config, keyId, told),
+              String.format(
+                  "A standby or a secondary cluster has it soon after a rotation: try again, or"
+                      + " give the address of the active cluster. If it stays so, this Vault was"
+                      + " restored from a snapshot before the rotation, or the key was deleted and"
+                      + " created again: restore the key from a backup that has the version (vault"
+                      + " read %s). Only if there never was one was the wrapped key changed.",
+                  path));
+      return error.ofWrappedKey();
     }
 
     return operation.equals(VaultKeys.DECRYPT)

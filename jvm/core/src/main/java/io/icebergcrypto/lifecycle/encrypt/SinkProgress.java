@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.EnvironmentContext;
@@ -82,50 +83,50 @@ public final class SinkProgress {
   private SinkProgress() {}
 
   /**
-   * Repeats what sinks look for in empty snapshots, in one commit: on top of each branch of which
-   * the newest snapshot alone does not tell it. Then the earlier snapshots can expire.
+   * Repeats what sinks look for in empty snapshots, in one commit: on top of each branch that they
+   * have written. Then the earlier snapshots can expire.
    *
    * @param table a table with snapshots
    * @return a time that is later than those of the earlier snapshots, and not than those of the
-   *     ones that were made
-   * @throws ValidationException each time that it was tried, another commit came between
+   *     ones that were made; empty when another commit came between each time that it was tried
    */
-  public static long repeat(Table table) {
+  public static OptionalLong repeat(Table table) {
     for (int round = 1; ; round++) {
       Transaction transaction = table.newTransaction();
       Table base = transaction.table(); // as it is now, for the validation
       long latest =
           Streams.stream(base.snapshots()).mapToLong(Snapshot::timestampMillis).max().orElseThrow();
-      Map<String, List<Map<String, String>>> missing = missing(base);
+      Map<String, List<Map<String, String>>> found = ofBranches(base);
       try {
-        if (!missing.isEmpty()) {
+        if (!found.isEmpty()) {
           waitUntilAfter(latest);
-          missing.forEach((branch, summaries) -> repeat(base, branch, summaries));
+          found.forEach((branch, summaries) -> repeat(base, branch, summaries));
           transaction.commitTransaction();
         }
 
         table.refresh();
-        return latest + 1;
+        return OptionalLong.of(latest + 1);
       } catch (ValidationException e) { // what a sink has told since would be hidden
         if (round == ROUNDS) {
-          throw e;
+          table.refresh();
+          return OptionalLong.empty();
         }
       }
     }
   }
 
-  private static Map<String, List<Map<String, String>>> missing(Table table) {
-    Map<String, List<Map<String, String>>> missing = new LinkedHashMap<>();
+  private static Map<String, List<Map<String, String>>> ofBranches(Table table) {
+    Map<String, List<Map<String, String>>> found = new LinkedHashMap<>();
     for (Map.Entry<String, SnapshotRef> ref : table.refs().entrySet()) {
       Snapshot head = table.snapshot(ref.getValue().snapshotId());
       List<Map<String, String>> all =
           of(SnapshotUtil.ancestorsOf(head.snapshotId(), table::snapshot));
-      if (ref.getValue().isBranch() && !all.equals(of(List.of(head)))) {
-        missing.put(ref.getKey(), all);
+      if (ref.getValue().isBranch() && !all.isEmpty()) {
+        found.put(ref.getKey(), all);
       }
     }
 
-    return missing;
+    return found;
   }
 
   private static void repeat(Table table, String branch, List<Map<String, String>> summaries) {

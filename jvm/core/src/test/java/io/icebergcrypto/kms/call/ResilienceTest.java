@@ -266,6 +266,25 @@ class ResilienceTest {
         .containsEntry("keys_left_alone", 1);
   }
 
+  /** As of Vault, which does not have the version that wrapped it, or not yet. */
+  @Test
+  void aWrappedKeyThatCannotBeUnwrappedNowLeavesTheOthersAlone() {
+    CachingKmsClient client =
+        client(
+            KmsProperties.CACHE_TTL_MS, "0",
+            KmsProperties.RETRY_MAX_ATTEMPTS, "2",
+            KmsProperties.BREAKER_FAILURES, "2",
+            KmsProperties.BREAKER_DELAY_MS, "60000");
+    failWith(new KmsUnavailableException("too new", "wait").ofWrappedKey());
+    for (int i = 0; i < 4; i++) {
+      assertThatThrownBy(() -> unwrap(client)).hasMessageContaining("too new");
+    }
+    assertThat(CALLS).hasValue(8);
+    answer = ResilienceTest::key;
+    assertThat(unwrap(client).remaining()).isEqualTo(16);
+    assertThat(client.snapshot()).containsEntry("keys_left_alone", 0);
+  }
+
   @Test
   void aKmsWithoutConnectionIsLeftAloneForEveryKey() {
     CachingKmsClient client =

@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
@@ -169,7 +170,7 @@ class SinkProgressTest extends LakeFixture {
     plain.manageSnapshots().createBranch("side").commit();
     spark("main", "one", 8);
     commit("main");
-    long later = SinkProgress.repeat(plain);
+    long later = SinkProgress.repeat(plain).orElseThrow();
     List<Snapshot> made = ancestors(plain, "main").subList(0, 2);
     assertThat(made).allMatch(snapshot -> snapshot.timestampMillis() >= later);
     spark("main", "three", 1); // before they expire
@@ -190,7 +191,7 @@ class SinkProgressTest extends LakeFixture {
     commit("main");
     Table beside = catalog.loadTable(T);
     AtomicInteger calls = new AtomicInteger();
-    long later =
+    OptionalLong later =
         SinkProgress.repeat(
             (Table)
                 Proxy.newProxyInstance(
@@ -206,8 +207,19 @@ class SinkProgressTest extends LakeFixture {
                       return made;
                     }));
     assertThat(calls).hasValue(2);
-    expireUpTo(beside, later);
+    expireUpTo(beside, later.orElseThrow());
     assertThat(checkpoint(beside, "main", "job", "sink")).isEqualTo(2);
+  }
+
+  /** The newest snapshot does not stay the newest. */
+  @Test
+  void whatTheNewestSnapshotTellsIsRepeatedToo() {
+    commit("main");
+    flink("main", "job", "sink", 1);
+    long later = SinkProgress.repeat(plain).orElseThrow();
+    commit("main");
+    expireUpTo(plain, later);
+    assertThat(checkpoint(plain, "main", "job", "sink")).isEqualTo(1);
   }
 
   @Test

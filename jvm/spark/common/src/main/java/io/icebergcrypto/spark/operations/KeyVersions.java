@@ -43,7 +43,7 @@ final class KeyVersions {
         keys.entrySet().stream().map(key -> key.getValue().toMap(key.getKey(), tables)).toList());
     values.put("left", ManyTables.left(found));
     values.put("skipped", ManyTables.skipped(found));
-    values.put("unlisted", call.catalog().context().behind().hasBranches() ? BRANCHES : null);
+    values.put("unlisted", tables.isOfOneBranch() ? BRANCHES : null);
     return values;
   }
 

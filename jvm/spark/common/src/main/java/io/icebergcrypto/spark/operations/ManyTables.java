@@ -46,6 +46,11 @@ final class ManyTables {
     return new ManyTables(call);
   }
 
+  /** Whether the catalog has branches and tags, of which only one is looked at. */
+  boolean isOfOneBranch() {
+    return catalog.context().behind().hasBranches();
+  }
+
   /** Does something to each. */
   <T> EachTable<T> each(Function<String, T> work) {
     return EachTable.of(

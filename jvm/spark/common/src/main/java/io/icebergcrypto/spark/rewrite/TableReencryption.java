@@ -44,7 +44,8 @@ import org.apache.spark.sql.SparkSession;
  * @param snapshots how many other snapshots there are that may expire, and may reach older files
  * @param refs the other branches and the tags, which keep such snapshots from expiry
  * @param expireStatement the SQL that expires the other snapshots; null when it has no others, and
- *     of a dry run: what sinks look for in them is repeated first, see {@link SinkProgress}
+ *     where what sinks look for in them was not repeated, see {@link SinkProgress}: of a dry run,
+ *     of a table without files, and where other commits always came between
  * @param committed whether the table was changed: not by a dry run, nor when it has no files
  */
 public record TableReencryption(
@@ -91,23 +92,17 @@ public record TableReencryption(
     Snapshot start = table.currentSnapshot();
     LiveFiles before =
         start == null ? LiveFiles.NONE : LiveFiles.addedUpTo(start.sequenceNumber(), spark, table);
-    if (dryRun || start == null) {
+    if (dryRun || before.data() + before.deletes() == 0) {
       return found(table, before, 0, OptionalLong.empty(), false);
     }
 
-    boolean hasFiles = before.data() + before.deletes() > 0;
-    if (hasFiles) {
-      rewrite(spark, table, options);
-    }
-
+    rewrite(spark, table, options);
     try {
       CancelledException.check(); // with partial progress, Iceberg passes over what was cancelled
-      long left = hasFiles ? left(spark, table, start.sequenceNumber()) : 0;
-      long later = SinkProgress.repeat(table);
-      boolean committed = hasFiles || table.currentSnapshot().timestampMillis() >= later;
-      return found(table, before, left, OptionalLong.of(later), committed);
+      long left = left(spark, table, start.sequenceNumber());
+      return found(table, before, left, SinkProgress.repeat(table), true);
     } catch (RuntimeException e) {
-      throw hasFiles ? afterwards(table.name(), e) : e;
+      throw afterwards(table.name(), e);
     }
   }
 
@@ -271,7 +266,11 @@ public record TableReencryption(
               " Old files stay until %s expired%s: %s",
               counted(snapshots, "other snapshot is", "other snapshots are"),
               refs.isEmpty() ? "" : ", and these refs dropped: " + String.join(", ", refs),
-              expireStatement));
+              expireStatement == null
+                  ? "other writers have committed so often that what sinks look for in them could"
+                      + " not be repeated. Expire them once each sink has committed after the"
+                      + " others"
+                  : expireStatement));
     }
 
     return text.toString();
