@@ -29,10 +29,8 @@ if TYPE_CHECKING:  # commands that manage keys run without Spark
 _STARTING = "starting Spark; the first start downloads Iceberg's jar, which may take minutes"
 _LONG_SECONDS = 10
 _CATALOG = "spark.sql.catalog."
-_AFTER_START = (
-    "spark.sql.",
-    "spark.hadoop.",
-)  # spark-submit reads no others after the JVM has started
+# What may be set once the JVM runs: spark-submit reads others before, such as spark.jars.repositories.
+_AFTER_START = ("spark.sql.", "spark.hadoop.")
 
 CATALOG_CONF: dict[str, Any] = {
     "metavar": "KEY=VALUE",

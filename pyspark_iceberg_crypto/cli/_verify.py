@@ -140,7 +140,6 @@ def verify(
     names = [catalog or "lake"] if folder else _catalogs(targets)
     also = [catalog] if catalog and catalog not in names else []
     needed = [catalog] if catalog else [] if folder else _sure_catalogs(targets)
-    since = options["since"]
     with _shared.errors_told(), _session.session(names, also, needed) as spark:
         found = _verify(spark, targets, folder, options)
         code = _tell(
@@ -149,7 +148,7 @@ def verify(
                 spark, catalog or _first_catalog(targets, folder, found), key_id
             ),
             (sign_with, html, json_file, output),
-            since,
+            options["since"],
         )
     sys.exit(code)
 

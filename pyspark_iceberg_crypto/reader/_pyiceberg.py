@@ -413,9 +413,7 @@ class TrackedTransaction(Transaction):
 
     def _register_snapshot_producer(self, producer: Any) -> None:
         super()._register_snapshot_producer(producer)
-        of_it = str(
-            producer.commit_uuid
-        )  # in the names of files; others were there, and were added
+        of_it = str(producer.commit_uuid)  # in names of files; others were there before
         paths = [one.file_path for one in producer._added_data_files]
         self._own += [one for one in paths if of_it in one.rpartition("/")[2]]
 

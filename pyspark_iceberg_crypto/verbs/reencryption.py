@@ -27,7 +27,7 @@ class ReencryptReport(Changed):
         snapshots: how many other snapshots there are that may expire, and may reach earlier files.
         refs: the other branches and the tags, which keep such snapshots from expiry.
         expire_statement: the SQL that expires the other snapshots, except what streaming sinks look for; None if there
-            are no others, and of a dry run.
+            are no others, of a dry run, of a table without files, and if other commits always came between.
     """
 
     data_files: int

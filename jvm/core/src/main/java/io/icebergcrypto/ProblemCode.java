@@ -1,6 +1,7 @@
 package io.icebergcrypto;
 
 import java.util.Locale;
+import java.util.Set;
 
 /** What is wrong with a file of a table, in one word, for programs. */
 public enum ProblemCode {
@@ -24,6 +25,9 @@ public enum ProblemCode {
   UNAUTHENTICATED,
   /** It could not be checked, which says nothing about it. */
   UNREADABLE;
+
+  /** The codes of a file that could not be read. */
+  public static final Set<ProblemCode> UNREAD = Set.of(MISSING, UNREADABLE);
 
   /** The word in reports: {@code no-key}. */
   public String label() {

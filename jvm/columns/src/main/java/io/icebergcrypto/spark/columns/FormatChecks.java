@@ -231,7 +231,8 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     return hadoop;
   }
 
-  private static String name(CatalogTable table) {
+  /** A table, for errors. */
+  protected static String name(CatalogTable table) {
     return "table " + table.identifier().unquotedString();
   }
 

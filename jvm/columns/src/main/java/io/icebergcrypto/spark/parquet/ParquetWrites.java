@@ -63,8 +63,7 @@ public final class ParquetWrites extends FormatChecks {
     if (ParquetCryptoFactory.isSet(hadoop)) {
       ColumnChoices chosen = ParquetCryptoFactory.choices(hadoop);
       if (chosen.keysBeside() && write.catalogTable().exists(table -> isElsewhere(write, table))) {
-        String table = write.catalogTable().get().identifier().unquotedString();
-        KeyFiles.check(chosen, "table " + table, KeyFiles.PARTITIONS_ELSEWHERE);
+        KeyFiles.check(chosen, name(write.catalogTable().get()), KeyFiles.PARTITIONS_ELSEWHERE);
       }
     }
 

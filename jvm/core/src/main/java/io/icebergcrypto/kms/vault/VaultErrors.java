@@ -104,8 +104,7 @@ record VaultErrors(VaultConfig config) {
     }
 
     if (isTooNew(answer)) {
-      KmsUnavailableException error =
-          new KmsUnavailableException(
+      return new KmsUnavailableException(
               String.format(
                   "%s does not have the version of key '%s' that wrapped this, or not yet %s",
                   config, keyId, told),
@@ -115,8 +114,8 @@ record VaultErrors(VaultConfig config) {
                       + " restored from a snapshot before the rotation, or the key was deleted and"
                       + " created again: restore the key from a backup that has the version (vault"
                       + " read %s). Only if there never was one was the wrapped key changed.",
-                  path));
-      return error.ofWrappedKey();
+                  path))
+          .ofWrappedKey();
     }
 
     return operation.equals(VaultKeys.DECRYPT)

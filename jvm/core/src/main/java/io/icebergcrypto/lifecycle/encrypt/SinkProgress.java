@@ -36,6 +36,9 @@ public final class SinkProgress {
   /** How many are kept of each kind: queries, Flink's operators, WAP ids, and other names. */
   static final int MAX = 100;
 
+  /** Each begins with what another commit has changed meanwhile. */
+  private static final int ROUNDS = 5;
+
   private static final String SPARK_QUERY = "spark.sql.streaming.queryId";
   private static final String SPARK_EPOCH = "spark.sql.streaming.epochId";
   private static final String FLINK_JOB = "flink.job-id";
@@ -76,9 +79,6 @@ public final class SinkProgress {
   private final Map<List<String>, Map<String, String>> operators = new LinkedHashMap<>();
   private final Map<String, Map<String, String>> published = new LinkedHashMap<>();
   private final Map<String, String> others = new LinkedHashMap<>();
-
-  /** Each begins with what another commit has changed meanwhile. */
-  private static final int ROUNDS = 5;
 
   private SinkProgress() {}
 

@@ -240,7 +240,7 @@ public record TableReencryption(
 
   /** One sentence for people, or some. */
   public String message() {
-    if (dataFiles + deleteFiles == 0 && !committed) {
+    if (dataFiles + deleteFiles == 0) {
       return "it has no files; nothing was changed";
     }
 

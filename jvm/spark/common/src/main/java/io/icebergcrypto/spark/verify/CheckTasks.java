@@ -172,7 +172,7 @@ record CheckTasks(
    * {@link SecondLook} finds out.
    */
   private Optional<Row> row(Row file, FileResult found) {
-    boolean unread = found.code() == ProblemCode.MISSING || found.unchecked();
+    boolean unread = found.code() != null && ProblemCode.UNREAD.contains(found.code());
     return unread && isGone(file) ? Optional.empty() : Optional.of(FileRow.checked(file, found));
   }
 

@@ -209,9 +209,7 @@ final class FileRow {
   /** Whether a file of {@link #CHECKED} that only expired snapshots reach could not be read. */
   static boolean isUnreadOlder(Row row) {
     String code = row.getString(CHECKED.fieldIndex("code"));
-    return isOlder(row)
-        && (ProblemCode.MISSING.label().equals(code)
-            || ProblemCode.UNREADABLE.label().equals(code));
+    return isOlder(row) && code != null && ProblemCode.UNREAD.contains(ProblemCode.ofLabel(code));
   }
 
   /** Whether a row of {@link #CHECKED} is a file that is yet to be checked. */

@@ -40,7 +40,7 @@ final class SecondLook {
           .and(
               functions
                   .col("code")
-                  .isin(ProblemCode.MISSING.label(), ProblemCode.UNREADABLE.label()));
+                  .isin(ProblemCode.UNREAD.stream().map(ProblemCode::label).toArray()));
 
   /** Files that the metadata itself names. */
   private static final Set<FileKind> NAMED =

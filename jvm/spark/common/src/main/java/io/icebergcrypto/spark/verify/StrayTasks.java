@@ -127,8 +127,7 @@ public record StrayTasks(
       return new FileResult(magic, length, length, both(problem, deep));
     } catch (RuntimeException e) {
       FileProblem problem = FailedCheck.problem("", e);
-      boolean isOpen =
-          problem.code() == ProblemCode.MISSING || problem.code() == ProblemCode.UNREADABLE;
+      boolean isOpen = ProblemCode.UNREAD.contains(problem.code());
       return new FileResult(null, length, 0, isOpen ? notRead(path, problem) : problem);
     }
   }
