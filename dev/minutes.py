@@ -1,5 +1,7 @@
 """Says where the minutes of `make test` go: Java's classes and Python's modules that take longest, set-up included.
 
+Below that it names each test that failed, so that the end of a log has them.
+
 Usage: minutes.py FOLDER   with what JUnit and pytest report there, in JUnit's XML
 """
 
@@ -23,6 +25,17 @@ def table(report: Path) -> str:
     return "\n".join(lines)
 
 
+def failed(report: Path) -> list[str]:
+    """Each test that failed, and the first line of why."""
+    lines = []
+    for case in ET.parse(report).iter("testcase"):
+        for why in (*case.iter("failure"), *case.iter("error")):
+            said = why.get("message") or why.text or ""
+            reason = next((line.strip() for line in said.splitlines() if line.strip()), "")[:200]
+            lines.append(f"FAILED {case.attrib['classname']}.{case.attrib['name']}: {reason}")
+    return lines
+
+
 def module(classname: str) -> str:
     """Java's class, without a nested one; Python's module, whose names begin with small letters."""
     if not classname.startswith("tests."):
@@ -31,6 +44,9 @@ def module(classname: str) -> str:
 
 
 if __name__ == "__main__":
-    for report in sorted(Path(sys.argv[1]).glob("*.xml")):
+    reports = sorted(Path(sys.argv[1]).glob("*.xml"))
+    for report in reports:
         if rows := table(report):
             print(rows, end="\n\n")
+    for line in (line for report in reports for line in failed(report)):
+        print(line)
