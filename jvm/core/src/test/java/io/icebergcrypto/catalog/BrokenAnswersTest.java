@@ -180,15 +180,25 @@ class BrokenAnswersTest extends LakeFixture {
   @BeforeEach
   void startProxy() throws IOException {
     this.proxy = new BrokenAnswers(Backend.restUri());
-    this.behindProxy =
-        lake.open(
-            Map.of(
-                "uri",
-                proxy.uri(),
-                "rest.client.max-retries", // of loads, which it repeats
-                "1",
-                "rest.client.socket-timeout-ms",
-                String.valueOf(BrokenAnswers.CLIENT_WAITS_MS)));
+    this.behindProxy = waiting(60_000);
+  }
+
+  private EncryptedCatalog waiting(int ms) throws IOException {
+    return lake.open(
+        Map.of(
+            "uri",
+            proxy.uri(),
+            "rest.client.max-retries", // of loads, which it repeats
+            "1",
+            "rest.client.socket-timeout-ms",
+            String.valueOf(ms)));
+  }
+
+  /** Breaks answers, which the client does not wait for if they are late. */
+  private void breaks(String requests, Fault fault) throws IOException {
+    behindProxy.close();
+    this.behindProxy = waiting(fault == Fault.LATE ? BrokenAnswers.CLIENT_WAITS_MS : 60_000);
+    proxy.breaks(requests, fault);
   }
 
   @AfterEach
@@ -205,8 +215,8 @@ class BrokenAnswersTest extends LakeFixture {
         isAll ? EnumSet.complementOf(EnumSet.of(Fault.CONFLICT)) : EnumSet.of(Fault.TWICE)) {
       String what = operation + " " + fault;
       prepare(operation);
+      breaks(COMMIT, fault);
       Table table = operation.creates() ? null : behindProxy.loadTable(T);
-      proxy.breaks(COMMIT, fault);
       Throwable error = catchThrowable(() -> operation.run(this, table));
       assertThat(proxy.repaired()).as(what).isPositive();
       if (operation.adds() && FOUND.contains(fault)) {
@@ -366,9 +376,9 @@ class BrokenAnswersTest extends LakeFixture {
   /** What is said of such an answer accuses nobody, and the next load is as ever. */
   @ParameterizedTest
   @EnumSource
-  void anAnswerToALoadIsNoReasonToActOnTheTable(Fault fault) {
+  void anAnswerToALoadIsNoReasonToActOnTheTable(Fault fault) throws IOException {
     TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
-    proxy.breaks("GET .*/tables/t", fault);
+    breaks("GET .*/tables/t", fault);
     Throwable error = catchThrowable(() -> TestLake.ids(behindProxy.loadTable(T)));
     assertThat(proxy.repaired()).isPositive();
     if (error != null) {

@@ -26,7 +26,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  */
 public final class BrokenAnswers implements AutoCloseable {
   /** How long the client waits, in milliseconds, for {@link Fault#LATE}. */
-  public static final int CLIENT_WAITS_MS = 1200;
+  public static final int CLIENT_WAITS_MS = 2500;
 
   private static final List<String> PASSED_ON =
       List.of("content-type", "authorization", "x-iceberg-access-delegation");
@@ -192,7 +192,7 @@ public final class BrokenAnswers implements AutoCloseable {
     switch (fault) {
       case LOST -> {} // closed
       case LATE -> {
-        Thread.sleep(2 * CLIENT_WAITS_MS);
+        Thread.sleep(CLIENT_WAITS_MS + 1000);
         answer(exchange, answer.statusCode(), answer.body());
       }
       case CUT -> {
