@@ -101,7 +101,10 @@ def test_keytool_by_hand(command: str, tmp_path: Path, monkeypatch: pytest.Monke
         subprocess.run(make, check=True, capture_output=True)
         assert iterations(old) == []
     script = re.sub("^iceberg-crypto .*", "", command, flags=re.M)
-    subprocess.run(script, shell=True, cwd=tmp_path, umask=0o022, check=True, capture_output=True)
+    done = subprocess.run(
+        script, shell=True, cwd=tmp_path, umask=0o022, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.count("sales, ") == command.count("keytool -list"), "what is to be compared"
     new = tmp_path / "new.p12"
     made = new if new.exists() else old
     assert made.stat().st_mode & 0o777 == 0o600

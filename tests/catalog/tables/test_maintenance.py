@@ -226,6 +226,8 @@ def test_the_runbook(lake: Lake) -> None:
     leaked = text.partition("## The master key leaked")[2].partition("\n## ")[0]
     told = re.findall(r"(?<=CALL lake\.system\.)\w+", leaked)  # the first wraps the old KEKs, too
     assert told == ["rotate_master_key", "rotate_kek", "reencrypt_table", "rotate_master_key"]
+    set_now = {row.key for row in lake.sql(f"SHOW TBLPROPERTIES {table}")}
+    assert not {one for one in set_now if "delete-after" in one or "previous-versions" in one}
     now = {row.key_id for row in lake.call("encryption_keys")}
     assert lake.kind != "hive" or not keks & now, "there it locks out who has an old KEK"
     assert names["report"].ok and not names["report"].left

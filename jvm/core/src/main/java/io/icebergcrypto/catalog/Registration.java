@@ -5,7 +5,6 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
-import io.icebergcrypto.commit.KeyIdRule;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.ValueKeyProperties;
@@ -147,9 +146,20 @@ record Registration(CatalogContext catalog, TableIdentifier identifier, String m
 
     String keyId = EncryptionProperties.keyId(target.properties());
     String known = keyId != null ? keyId : EncryptionProperties.masterKeyId(target);
-    if (known != null) {
-      Map<String, String> before = Map.of(EncryptionProperties.KEY_ID, known);
-      KeyIdRule.check(name, true, before, metadata.properties());
+    String wanted = EncryptionProperties.keyId(metadata.properties());
+    if (known != null && !known.equals(wanted)) {
+      throw new NotSupportedException(
+              String.format(
+                  "metadata file %s has %s: registering it would replace a table that is encrypted"
+                      + " with '%s'",
+                  metadataFile,
+                  wanted == null
+                      ? "no " + EncryptionProperties.KEY_ID
+                      : EncryptionProperties.KEY_ID + " '" + wanted + "'",
+                  known),
+              "Register it under another name. The two tables then share files: purge neither, and"
+                  + " do not drop this one for it.")
+          .inTable(name);
     }
 
     ValueKeyProperties.checkRegistered(name, target.properties(), metadata.properties());
