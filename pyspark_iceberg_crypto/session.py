@@ -20,6 +20,7 @@ from pyspark_iceberg_crypto.jvm.artifacts import build_for
 from pyspark_iceberg_crypto.kms import KmsSettings
 from pyspark_iceberg_crypto.settings import (
     CATALOG_CLASS,
+    COLUMN_KEYS,
     DISK_ENCRYPTION,
     EXTENSIONS,
     HADOOP_PREFIX,
@@ -29,6 +30,7 @@ from pyspark_iceberg_crypto.settings import (
     PLUGINS,
     REDACTION,
     SESSION_CATALOG_CLASS,
+    SESSION_PREFIX,
     catalog_properties,
     column_conf,
     column_extensions,
@@ -69,6 +71,10 @@ def configure_spark(
     spark-defaults.conf; nothing set there is lost, and jars named there are used as they are. When the process
     already has a JVM (under spark-submit, in a notebook's second cell) jars can no longer be added: they
     must already be there.
+
+    A second session of a process starts without this project's catalogs, and keys for columns with their KMS, of the
+    first one, which was stopped. The JVM stays, and with it all other settings of the first session: jars, extensions,
+    plugins, ``spark.redaction.regex``, ``local_disk_encryption``.
 
     Args:
         builder_or_session: ``SparkSession.builder``, or a running session, where only the catalog is set.
@@ -120,7 +126,7 @@ def configure_spark(
         dict(options or {}),
     )
     if isinstance(builder_or_session, SparkSession.Builder):
-        _forget_catalogs()
+        _forget_first_session()
     get = partial(_setting, builder_or_session)
     _check_location(get, catalog, properties)
     path_access &= get(f"spark.sql.catalog.{PATH_CATALOG}") is None or get(PATHS_LIKE) == catalog
@@ -276,11 +282,13 @@ def _setting(builder_or_session: SparkSession.Builder | SparkSession, key: str) 
     return _launch.session_setting(options, key)
 
 
-def _forget_catalogs() -> None:
-    """Have the next session start without this project's catalogs of an earlier one, if one was stopped.
+def _forget_first_session() -> None:
+    """Have the next session start without this project's catalogs and column keys of one that was stopped.
 
     PySpark starts the JVM with the settings of the first session, and every later session in it gets them, too: a
-    catalog would have the KMS of one and the rules of the other. What stands outside of the program stays.
+    catalog would have the KMS of one and the rules of the other, and files would get keys that nobody asked for. What
+    stands outside of the program stays; so do the extensions that check column keys, which have nothing to check
+    without any, and all settings that are not this project's.
     """
     if _running() or not _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
@@ -291,10 +299,20 @@ def _forget_catalogs() -> None:
         if value in (CATALOG_CLASS, SESSION_CATALOG_CLASS)
         and (key == paths or _launch.session_setting({}, key) is None)
     ]
+    of_columns = {
+        HADOOP_PREFIX + key
+        for chooser, value, keys in COLUMN_KEYS
+        if launched.get(HADOOP_PREFIX + chooser, "").startswith(value)
+        for key in (chooser, *keys)
+    }
     stale = [
         key
         for key in launched
-        if any(key == name or key.startswith(f"{name}.") for name in (*ours, PATHS_LIKE))
+        if (
+            any(key == name or key.startswith(f"{name}.") for name in (*ours, PATHS_LIKE))
+            or key.startswith(SESSION_PREFIX)
+            or key in of_columns
+        )
         and _launch.session_setting({}, key) is None
     ]
     _jvm.forget_launched(stale)

@@ -39,6 +39,11 @@ LOCATIONS = {
 # Spark hands on what stands behind the first part to Hadoop's configuration, and with it to executors.
 HADOOP_PREFIX = "spark.hadoop."
 SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
+# Which setting says that keys for columns are this project's, what its value starts with, and the keys' settings.
+COLUMN_KEYS = (
+    ("parquet.crypto.factory.class", parquet.FACTORY, tuple(ParquetKeys().options())),
+    ("orc.key.provider", orc.PROVIDER, tuple(OrcKeys().options())),
+)
 
 # What Iceberg's own names for a KMS start with; KmsProperties.java has the same list.
 ICEBERG_KMS = (
@@ -218,12 +223,14 @@ def catalog_properties(
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise ConfigurationError(
-                f"options must be text to text, and {key!r} is {value!r}",
-                f"options={{{str(key)!r}: {str(value)!r}}}",
+                f"options must be text to text, and {key!r} has a value of type {value.__class__.__name__}",
+                f"for example options={{{str(key)!r}: '...'}}",
             )
         if given.get(key, value) != value:
+            is_hidden = holds_secret(key, value) or holds_secret(key, given[key])
+            one, other = ("a value", "another") if is_hidden else (repr(value), repr(given[key]))
             raise ConfigurationError(
-                f"options sets {key} to {value!r}, and an argument sets it to {given[key]!r}",
+                f"options sets {key} to {one}, and an argument sets it to {other}",
                 "set it in one place",
             )
     refuse_secrets(options)

@@ -8,6 +8,7 @@ import click
 
 from pyspark_iceberg_crypto.cli import _session, _targets
 from pyspark_iceberg_crypto.jvm import _jvm
+from pyspark_iceberg_crypto.reports._text import visible
 from pyspark_iceberg_crypto.verbs.encryption import PurgeReport, purge_plaintext
 
 if TYPE_CHECKING:
@@ -60,11 +61,12 @@ def purge(
 
     def paths(done: PurgeReport) -> str:
         told = [
+            *(() if done.committed else done.paths),
             *(f"not in its folders: {path}" for path in done.outside_paths),
             *(f"left: {path}" for path in done.left_paths),
             *(f"cannot be read: {gap}" for gap in done.gaps),
         ]
-        return "\n".join([*(() if done.committed else done.paths), *told])
+        return "\n".join(map(visible, told))
 
     def skip(spark: SparkSession, table: str) -> str:
         use = _jvm.run(spark, "master_key_use", table=table)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
+from uuid import uuid4
 
 import click
 from rich.console import RenderableType
@@ -83,13 +85,24 @@ def show_report(found: Report, output: str) -> None:
 
 
 def write(file: Path, text: str) -> None:
-    """Write a file.
+    """Write a file, whole or not at all: one that is there stays until all of the new one is written.
 
     Raises:
         ConfigurationError: it cannot be written.
     """
     try:
-        file.write_text(text, encoding="utf-8")
+        if file.exists() and not file.is_file():  # /dev/stdout, or a pipe
+            file.write_text(text, encoding="utf-8")
+            return
+        target = file.resolve()  # a link stays one
+        beside = target.with_name(f".{uuid4().hex}.tmp")
+        try:
+            beside.write_text(text, encoding="utf-8")
+            if target.exists():
+                shutil.copymode(target, beside)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigurationError(
             f"{file} cannot be written: {error.strerror}", "give a file in a folder that is there"

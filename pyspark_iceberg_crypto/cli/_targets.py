@@ -82,7 +82,7 @@ def changes(
         do: changes a table, or only says what that would do; with a report as result.
         confirm: whether to change them; see `confirmed`.
         output: "text" or "json". JSON is one object for one table, and a list of them for several or many.
-        more: text to print after a result.
+        more: text to print after a result, as it is.
         skip: why a table of several is skipped; empty if it is not.
         pending: whether a report of what would be done says that there is something to do.
     """
@@ -221,7 +221,7 @@ def _each(
         if output == "text":
             _shared.show(_terminal.left(target.name, **problem) if problem else result)
             if is_done and (said := more(result)):
-                _shared.show(said)
+                _shared.show(Text(said))
     if output == "json":
         _shared.show_json(told[0] if is_one else told)
     elif not is_one:

@@ -161,7 +161,8 @@ def _tell(
 ) -> int:
     """Sign a report, write it to files and show it, and say at the end what of that failed.
 
-    The report that this one is based on is not replaced by one without a signature, on which none could be based.
+    The report that this one is based on is not replaced by one on which none could be based: without a signature, or of
+    one table and not ok.
 
     Returns:
         The exit code: that of a problem, if there is one.
@@ -179,11 +180,19 @@ def _tell(
     if key_id is not None:
         report = attempt(lambda: sign(key_id)) or found
     is_base = json_file is not None and since is not None and json_file.resolve() == since.resolve()
+    is_of_several = isinstance(report, VerifyTablesReport)  # it vouches for those that are ok
     if is_base and report is found:
         failures.append(
             ConfigurationError(
                 f"{json_file} is still the report of --since: the new one has no signature",
                 "have it signed (--sign-with), or give --json-file another file",
+            )
+        )
+    elif is_base and not report.ok and not is_of_several:
+        failures.append(
+            ConfigurationError(
+                f"{json_file} is still the report of --since: the new one is not ok",
+                "give --json-file another file, to keep the new one too",
             )
         )
     elif json_file is not None:

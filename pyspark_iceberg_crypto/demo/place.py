@@ -64,12 +64,9 @@ class Place:
 
         Derby lets in one process at a time: end one session's JVM before the next one starts.
         """
-        builder = _quiet.builder("iceberg-crypto demo").master("local[2]")
-        builder.config(
-            "spark.driver.extraJavaOptions",
-            f"-Dlog4j2.configurationFile={_quiet.LOG_SETTINGS} -Dderby.system.home={self.folder} "
-            + QUICK_START,
-        )
+        java_options = f"-Dderby.system.home={self.folder} {QUICK_START}"
+        builder = _quiet.builder("iceberg-crypto demo", java_options=java_options)
+        builder.master("local[2]")
         settings = {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",

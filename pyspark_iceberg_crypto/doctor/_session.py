@@ -38,6 +38,7 @@ from pyspark_iceberg_crypto.settings import (
 from pyspark_iceberg_crypto.verbs.metrics import KmsMetrics, kms_metrics
 
 KMS_TYPE = "encryption.kms-type"
+ALLOWED = "encryption.allowed-key-ids"
 CACHE_TTL = "encryption.kms.cache.ttl-ms"
 CACHE_TTL_DEFAULT = 3_600_000
 # The library that a KMS type needs in the JVM, and a class of it.
@@ -101,10 +102,15 @@ def diagnose(
             notebook.
 
     Raises:
+        ConfigurationError: key_ids is a text.
         NoSessionError: there is no session, or it was stopped.
         SparkConnectError: the session is a Spark Connect client.
     """
     _jvm.require_session(spark)
+    if isinstance(key_ids, str):
+        raise ConfigurationError(
+            f"key_ids must be a list of key ids, not {key_ids!r}", f"key_ids=[{key_ids!r}]"
+        )
     asked = list(dict.fromkeys(key_ids))
     if tables is None:
         return DoctorReport(catalog, list(_steps(spark, catalog, asked)))
@@ -355,6 +361,8 @@ def _step_of(error: IcebergCryptoError) -> str:
             return NETWORK
         case LoginFailedError():
             return LOGIN
+        case AccessDeniedError() if ALLOWED in error.message:  # the KMS was not asked
+            return SETTINGS
         case AccessDeniedError():  # its parent
             return PERMISSION
         case KeyNotFoundError() | KeyDisabledError():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
 
 from pyspark_iceberg_crypto._names import PATH_CATALOG, SESSION_CATALOG, is_path, parts, quoted
-from pyspark_iceberg_crypto.errors import SparkConnectError, first_line
+from pyspark_iceberg_crypto.errors import NotSupportedError, SparkConnectError, first_line
 from pyspark_iceberg_crypto.jvm._typed import typed_call
 
 Row = dict[str, Any]
@@ -91,29 +93,43 @@ def rows(spark: Any, catalog: str, procedure: str, given: dict[str, Any]) -> lis
 
     Raises:
         SparkConnectError: the server has no such procedure.
+        NotSupportedError: nor has the catalog of another session.
         IcebergCryptoError: see ``typed_call``.
     """
     said = ", ".join(
         f"{name} => {_literal(value)}" for name, value in given.items() if value is not None
     )
     statement = f"CALL {quoted(catalog)}.system.{procedure}({said})"
+    is_remote = is_connect(spark)
+    try:
+        with typed_call(), _interruptible(spark) if is_remote else nullcontext():
+            return [row.asDict() for row in spark.sql(statement).collect()]
+    except PySparkException as error:
+        if not _is_unknown(error):
+            raise
+        if is_remote:
+            raise SparkConnectError(
+                f"the server of Spark Connect has no {procedure} in {catalog}: {first_line(error)}",
+                SERVER_SETTINGS,
+            ) from error
+        raise NotSupportedError(
+            f"catalog {catalog} has no {procedure}: {first_line(error)}",
+            "check the name: it must be a catalog of this project, set up with configure_spark",
+        ) from error
+
+
+@contextmanager
+def _interruptible(spark: Any) -> Iterator[None]:
+    """Have Ctrl-C end a statement on the server, too, which would continue, and perhaps commit."""
     tag = f"iceberg-crypto-{uuid4()}"
     spark.addTag(tag)
-    with typed_call():
-        try:
-            return [row.asDict() for row in spark.sql(statement).collect()]
-        except KeyboardInterrupt:
-            spark.interruptTag(tag)  # else the server would go on, and perhaps commit
-            raise
-        except PySparkException as error:
-            if _is_unknown(error):
-                raise SparkConnectError(
-                    f"the server of Spark Connect has no {procedure} in {catalog}: {first_line(error)}",
-                    SERVER_SETTINGS,
-                ) from error
-            raise
-        finally:
-            spark.removeTag(tag)
+    try:
+        yield
+    except KeyboardInterrupt:
+        spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeTag(tag)
 
 
 def _is_unknown(error: PySparkException) -> bool:

@@ -16,12 +16,18 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOG_SETTINGS = Path(__file__).parent / "log4j2-quiet.properties"
 
 
-def builder(app: str, level: str = "error") -> SparkSession.Builder:
-    """Begin a session that logs from a level on, shows no progress bar and serves no UI."""
+def builder(app: str, level: str = "error", java_options: str = "") -> SparkSession.Builder:
+    """Begin a session that logs from a level on, shows no progress bar and serves no UI.
+
+    Args:
+        app: its name.
+        level: the level.
+        java_options: further options of the driver's JVM, beside those that the user has set.
+    """
     made = SparkSession.builder.appName(app)
     log = f"-Dlog4j2.configurationFile={LOG_SETTINGS} -Diceberg.crypto.log={level}"
     own = _launch.session_setting({}, JAVA_OPTIONS)  # such as a proxy
-    made.config(JAVA_OPTIONS, f"{own} {log}" if own else log)
+    made.config(JAVA_OPTIONS, " ".join(filter(None, (own, log, java_options))))
     made.config("spark.ui.enabled", "false")
     made.config("spark.ui.showConsoleProgress", "false")
     return made

@@ -9,7 +9,12 @@ from functools import cached_property
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from pyspark_iceberg_crypto.errors import ConfigurationError, KeyDisabledError, KeyNotFoundError
+from pyspark_iceberg_crypto.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    KeyDisabledError,
+    KeyNotFoundError,
+)
 from pyspark_iceberg_crypto.kms import _client, _settings
 from pyspark_iceberg_crypto.kms._extras import MissingExtraError
 
@@ -227,22 +232,34 @@ class Kms(ABC):
         Args:
             spark: a session with the catalog, which was set up with this KMS.
             catalog: the catalog's name.
-            key_id: the master key to try; without it, each enabled key of ``list_keys``.
+            key_id: the master key to try; without it, each enabled key of ``list_keys`` that new tables of the catalog
+                may have.
 
         Raises:
             ConfigurationError: the catalog was set up with another KMS, or with other settings; or there
                 is no key_id, and the client library that lists keys is missing.
             KeyNotFoundError: there is no such key, or no key at all.
             KeyDisabledError: the key is disabled, or all are.
-            AccessDeniedError: the login failed, or Spark may not use the key.
+            AccessDeniedError: the login failed, Spark may not use the key, or the catalog does not allow it.
             KmsUnavailableError: the catalog cannot reach the KMS.
             IcebergCryptoError: the key cannot be used; see the error's type.
         """
         from pyspark_iceberg_crypto.jvm import _jvm
 
         self._check_catalog(_jvm.catalog_properties(spark, catalog), catalog)
-        for name in self._enabled_keys() if key_id is None else [key_id]:
-            _jvm.run(spark, "check_key", catalog=catalog, key_id=name)
+        if key_id is not None:
+            _jvm.run(spark, "check_key", catalog=catalog, key_id=key_id)
+            return
+        keys = self._enabled_keys()
+        tried = [
+            _jvm.run(spark, "check_key", catalog=catalog, key_id=key, pass_over=True)
+            for key in keys
+        ]
+        if not any(tried):
+            raise AccessDeniedError(
+                f"catalog {catalog!r} allows no enabled key of {type(self).__name__}",
+                f"name one, and the error says why: check(spark, key_id={keys[0]!r})",
+            )
 
     def _check_catalog(self, properties: dict[str, str], catalog: str) -> None:
         """Check that a catalog's keys are in this KMS; either side may leave out what is a default."""

@@ -369,6 +369,19 @@ def test_a_purge_that_would_be_refused_is_not_offered(
     assert (result.exit_code, "Add --confirm" in result.output) == (code, offered)
 
 
+def test_names_of_files_are_shown_as_they_are(run: Run) -> None:
+    """Whoever may write to the storage has chosen them: they are no markup, and stop nothing."""
+    names = ["/t/[/x]/a", "/t/a[b]c", "/t/:smile:", "/t/\x1b[31m"]
+    would = {**ANSWERS["purge_plaintext"], "committed": False, "paths": names, "left_paths": names}
+    targets = ("lake.db.t", "lake.db.u")
+    result = run("purge", *targets, answers={"purge_plaintext": would})
+    assert result.exit_code == 0, result.output
+    shown = [*names[:3], r"/t/\x1b[31m"]
+    lines = result.stdout.splitlines()
+    for line in [*shown, *(f"left: {name}" for name in shown)]:
+        assert lines.count(line) == len(targets), line
+
+
 def test_usage_errors_of_groups_are_64() -> None:
     for words in (
         ["--no"],

@@ -1,6 +1,7 @@
 """`verify` and `report` on the command line: files, signatures, several tables, exit codes. Spark is a double."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -26,7 +27,7 @@ from pyspark_iceberg_crypto import (
     cli,
     report_schema,
 )
-from pyspark_iceberg_crypto.cli import _report, _session, _verify
+from pyspark_iceberg_crypto.cli import _report, _session, _shared, _verify
 
 SIGNATURE = {
     "algorithm": "HMAC-SHA-256",
@@ -218,6 +219,42 @@ def test_an_unsigned_report_does_not_replace_the_one_it_is_based_on(
         assert document.read_text() == "signed"
         assert ("is still the report of --since" in result.stderr) == (file != other)
     assert json.loads(other.read_text())["signature"] is None
+
+
+def test_a_report_that_is_not_ok_does_not_replace_the_one_it_is_based_on(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
+    """The one before it vouches for the files still. One on several tables vouches for those that are ok."""
+    document, other = tmp_path / "r.json", tmp_path / "other.json"
+    since = ("--since", str(document), "--since-key-id", "k1", "--sign-with", "k1")
+    answers = {"lake.db.t": verify_json(ok=False, unchecked_count=1), "lake.db.u": verify_json()}
+    for targets, file, stays in (
+        (("lake.db.t",), document, True),
+        (("lake.db.t",), other, False),
+        (("lake.db.t", "lake.db.u"), document, False),
+    ):
+        document.write_text("signed")
+        result = run("verify", *targets, *since, "--json-file", str(file), answers=answers)
+        assert result.exit_code == 2
+        assert (document.read_text() == "signed") == (stays or file == other)
+        assert ("is still the report of --since: the new one is not ok" in result.stderr) == stays
+    assert not json.loads(other.read_text())["ok"]
+
+
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, link = tmp_path / "r.json", tmp_path / "link.json"
+    file.write_text("before")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    with pytest.raises(UnicodeEncodeError):
+        _shared.write(file, "half of it, and then \ud800")
+    assert file.read_text() == "before"
+    _shared.write(link, "after")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("after", 0o640)
+    assert link.is_symlink() and set(tmp_path.iterdir()) == {file, link}
+    _shared.write(Path(os.devnull), "x")
 
 
 def test_an_unchecked_file_is_2(run: Callable[..., Result]) -> None:

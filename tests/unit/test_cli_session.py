@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark_iceberg_crypto import ConfigurationError, VerifyReport, cli, settings
 from pyspark_iceberg_crypto.cli import _profile, _session, _verify
 from pyspark_iceberg_crypto.cli._session import Given
+from pyspark_iceberg_crypto.demo import place
 from pyspark_iceberg_crypto.jvm import _jvm
 from pyspark_iceberg_crypto.jvm.artifacts import BUILDS
 from pyspark_iceberg_crypto.kms import Keystore, Vault
@@ -137,13 +138,18 @@ def test_a_kms_is_added_to_a_catalog_of_spark_defaults(home: Path) -> None:
     assert "spark.sql.catalog.lake" not in found
 
 
-def test_javas_options_of_spark_defaults_stay(home: Path) -> None:
+def test_javas_options_of_spark_defaults_stay(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "conf").mkdir()
     proxy = "-Dhttps.proxyHost=proxy -Dhttps.proxyPort=3128"
     conf = home / "conf" / "spark-defaults.conf"
     conf.write_text(f"spark.driver.extraJavaOptions {proxy}\n")
     found = options()["spark.driver.extraJavaOptions"]
     assert found.startswith(f"{proxy} -Dlog4j2.")
+    monkeypatch.setattr(place, "configure_spark", lambda *_, **__: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: builder)
+    demo: Any = place.Place(home).session("owner")
+    found = demo._options["spark.driver.extraJavaOptions"]
+    assert found.startswith(f"{proxy} -Dlog4j2.") and found.endswith(place.QUICK_START)
 
 
 def test_a_name_of_two_parts_is_of_the_catalog_that_the_profile_has(profile: Path) -> None:

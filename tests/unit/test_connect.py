@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from doubles.in_process import evidence_json
+from doubles.in_process import JavaThrowable, evidence_json
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
@@ -16,6 +16,7 @@ from pyspark_iceberg_crypto import (
     FileKey,
     KeyNotFoundError,
     KmsMetrics,
+    NotSupportedError,
     SparkConnectError,
     ValueKey,
     VerifyReport,
@@ -57,10 +58,8 @@ def read(statement: str) -> tuple[str, str, dict[str, Any]]:
     return found[1], found[2], json.loads(bytes.fromhex(found[3]))
 
 
-class Remote:
-    """A session that answers each statement with the same rows."""
-
-    __module__ = "pyspark.sql.connect.session"
+class Session:
+    """A session that answers each statement with the same rows. Its JVM is here: Spark 3.5 refuses tags."""
 
     def __init__(self, *rows: dict[str, Any], error: BaseException | None = None) -> None:
         self.rows, self.error = rows, error
@@ -71,14 +70,7 @@ class Remote:
         self.conf = {"spark.sql.catalog.my-lake": "a class"}
 
     def addTag(self, tag: str) -> None:  # noqa: N802 (Spark's)
-        self.tags = [tag]
-
-    def removeTag(self, tag: str) -> None:  # noqa: N802
-        self.tags.remove(tag)
-
-    def interruptTag(self, tag: str) -> None:  # noqa: N802
-        assert tag in self.tags
-        self.asked.append("interrupted")
+        raise RuntimeError("SparkSession.addTag is only supported with Spark Connect")
 
     def sql(self, statement: str) -> Any:
         if statement == "SET":
@@ -91,6 +83,22 @@ class Remote:
             raise self.error
         rows = [SimpleNamespace(asDict=lambda row=row: row) for row in self.rows]
         return SimpleNamespace(collect=lambda: rows)
+
+
+class Remote(Session):
+    """The same over Spark Connect."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def addTag(self, tag: str) -> None:  # noqa: N802
+        self.tags = [tag]
+
+    def removeTag(self, tag: str) -> None:  # noqa: N802
+        self.tags.remove(tag)
+
+    def interruptTag(self, tag: str) -> None:  # noqa: N802
+        assert tag in self.tags
+        self.asked.append("interrupted")
 
 
 def unknown(text: str) -> SparkConnectGrpcException:
@@ -220,6 +228,26 @@ def test_value_keys_are_procedures() -> None:
         with pytest.raises(ConfigurationError, match="version="):
             drop_value_key(spark, "lake", "hr", wrong, confirm=True)  # type: ignore[arg-type]
     assert len(spark.asked) == 4
+    assert value_keys(Session(made), "lake") == [key]  # type: ignore[arg-type]
+
+
+def test_a_session_without_connect_is_not_told_of_a_server() -> None:
+    """A catalog that is not there, and one without the procedures, as Iceberg's own."""
+    missing = AnalysisException("[CATALOG_NOT_FOUND] no")
+    missing._origin = JavaThrowable(  # type: ignore[attr-defined]
+        "org.apache.spark.sql.connector.catalog.CatalogNotFoundException", "no lakee"
+    )
+    for error, kind, says in (
+        (missing, ConfigurationError, "no lakee"),
+        (
+            AnalysisException("Procedure a.b not found"),
+            NotSupportedError,
+            "lakee has no value_keys",
+        ),
+    ):
+        with pytest.raises(kind, match=says) as caught:
+            value_keys(Session(error=error), "lakee")  # type: ignore[arg-type]
+        assert "configure_spark" in caught.value.hint
 
 
 @pytest.mark.parametrize(

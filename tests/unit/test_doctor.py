@@ -127,6 +127,14 @@ def test_all_is_well(world: World) -> None:
     assert "✓ lake can use 'k1'" in str(found)
 
 
+def test_one_name_is_no_list(world: World) -> None:
+    with pytest.raises(
+        errors.ConfigurationError, match="key_ids must be a list of key ids, not 'sales'"
+    ):
+        diagnose(world.spark, key_ids="sales")
+    assert world.calls == 0
+
+
 @pytest.mark.parametrize(
     ("name", "method", "extension", "unchecked"),
     [
@@ -170,6 +178,10 @@ def test_keys_of_columns(
         (errors.KmsUnavailableError("no route to https://kms", "is it up?"), NETWORK),
         (errors.LoginFailedError("token expired", "renew it"), LOGIN),
         (errors.AccessDeniedError("may not encrypt with k1", "allow it"), PERMISSION),
+        (
+            errors.AccessDeniedError("the catalog allows only k2 (encryption.allowed-key-ids)"),
+            SETTINGS,
+        ),
         (errors.KeyNotFoundError("no key k1", "create it"), KEY),
         (errors.KeyDisabledError("k1 is disabled", "enable it"), KEY),
         (errors.BadWrappedKeyError("other bytes", "do not use it"), ROUND_TRIP),

@@ -14,6 +14,7 @@ from doubles.in_process import DoubleKms, answering
 
 import pyspark_iceberg_crypto
 from pyspark_iceberg_crypto import (
+    AccessDeniedError,
     AwsKms,
     AzureKeyVault,
     ConfigurationError,
@@ -44,7 +45,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the JVM was asked."""
     seen: list[tuple[Any, ...]] = []
     monkeypatch.setattr(
-        "pyspark_iceberg_crypto.jvm._jvm.run", answering(lambda *args: seen.append(args))
+        "pyspark_iceberg_crypto.jvm._jvm.run",
+        answering(lambda *args: not seen.append(args) and args[2] != "forbidden"),
     )
     monkeypatch.setattr(
         "pyspark_iceberg_crypto.jvm._jvm.catalog_properties", lambda *_: STORE.properties()
@@ -62,7 +64,23 @@ def test_check_tries_each_enabled_key(calls: list[tuple[Any, ...]]) -> None:
         STORE.create_key(name)
     DoubleKms.keys["b"] = replace(DoubleKms.keys["b"], state="pending deletion")
     STORE.check(SPARK)
-    assert calls == [("check_key", "lake", "a"), ("check_key", "lake", "c")]
+    assert calls == [("check_key", "lake", "a", True), ("check_key", "lake", "c", True)]
+
+
+def test_check_passes_over_keys_that_the_catalog_does_not_allow(
+    calls: list[tuple[Any, ...]],
+) -> None:
+    STORE.create_key("forbidden")
+    with pytest.raises(
+        AccessDeniedError, match="catalog 'lake' allows no enabled key of DoubleKms"
+    ):
+        STORE.check(SPARK)
+    STORE.create_key("a")
+    STORE.check(SPARK)
+    assert calls[-2:] == [
+        ("check_key", "lake", "forbidden", True),
+        ("check_key", "lake", "a", True),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from pyspark_iceberg_crypto import (
     ConfigurationError,
     GcpKms,
     JarMissingError,
+    OrcKeys,
+    ParquetKeys,
     SparkConnectError,
     configure_spark,
     settings,
@@ -239,7 +241,7 @@ def test_under_spark_submit_jars_are_left_alone(monkeypatch: pytest.MonkeyPatch)
     assert options["spark.sql.catalog.lake"] == settings.CATALOG_CLASS
 
 
-def test_a_second_session_has_nothing_of_the_first_ones_catalogs(
+def test_a_second_session_has_nothing_of_the_first_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """PySpark's JVM keeps the settings that it was started with; examples' README is followed twice for real."""
@@ -248,6 +250,7 @@ def test_a_second_session_has_nothing_of_the_first_ones_catalogs(
         "spark.sql.catalog.site": settings.CATALOG_CLASS,
         paths: settings.CATALOG_CLASS,
         settings.PATHS_LIKE: "lake",
+        "spark.hadoop.parquet.encryption.kek.length.bits": "256",
     }
     defaults("".join(f"{key} {value}\n" for key, value in outside.items()))
     launched = {
@@ -261,7 +264,14 @@ def test_a_second_session_has_nothing_of_the_first_ones_catalogs(
         "spark.sql.catalog.lakes.type": "rest",
         "spark.sql.catalog.site.type": "rest",
         "spark.driver.memory": "1g",
+        "spark.hadoop.orc.compress": "ZSTD",
     }
+    keys = settings.column_conf(
+        ParquetKeys(uniform="k", kek_length=256),
+        OrcKeys(columns={"ssn": "k"}),
+        {**DoubleKms("https://kms").properties(), "encryption.allowed-key-ids": "k"},
+    )
+    launched |= keys
     forgotten: list[str] = []
     monkeypatch.setattr(_jvm, "is_up", lambda: True)
     monkeypatch.setattr(_jvm, "require_jars", lambda: None)
@@ -269,11 +279,18 @@ def test_a_second_session_has_nothing_of_the_first_ones_catalogs(
     monkeypatch.setattr(_jvm, "all_launched", lambda: launched)
     monkeypatch.setattr(_jvm, "forget_launched", forgotten.extend)
     configured()
-    of_first = ("spark.sql.catalog.lake", "spark.sql.catalog.spark_", f"{paths}.")
+    of_first = ("spark.sql.catalog.lake", "spark.sql.catalog.spark_", f"{paths}.", *keys)
     assert set(forgotten) == {name for name in launched if name.startswith(of_first)} - {
         "spark.sql.catalog.lakes",
         "spark.sql.catalog.lakes.type",
+        "spark.hadoop.parquet.encryption.kek.length.bits",
     }
+
+    # Keys of another factory's are not this project's.
+    forgotten.clear()
+    launched["spark.hadoop.parquet.crypto.factory.class"] = "com.X"
+    configured()
+    assert not any(name.startswith("spark.hadoop.parquet.") for name in forgotten)
 
     # spark-submit's settings are not of a session.
     forgotten.clear()

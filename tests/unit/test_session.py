@@ -15,6 +15,7 @@ from pyspark_iceberg_crypto import (
     configure_spark,
     session,
     settings,
+    spark_conf,
 )
 from pyspark_iceberg_crypto.jvm import artifacts
 
@@ -175,7 +176,7 @@ class NotAKms:
         ({"allowed_key_ids": ["a", None]}, "must be a list of key ids"),
         ({"uri": "a", "options": {"uri": "b"}}, "options sets uri to 'b'"),
         ({"type": "rest", "options": {"type": "jdbc"}}, "options sets type to 'jdbc'"),
-        ({"options": {"clients": 4}}, "'clients' is 4"),
+        ({"options": {"clients": 4}}, "'clients' has a value of type int"),
         ({"options": {"encryption.kms.Vault.token": "s"}}, "kms.Vault.token would show a secret"),
     ],
     ids=str,
@@ -185,6 +186,22 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], says: str) -> None
         configure_spark(SparkSession.builder, **arguments)
     assert says in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"options": {"jdbc.password": 5318008}},
+        {"options": {"credential": b"id:5318008"}},
+        {"uri": "jdbc:x://u:5318008@db", "options": {"uri": "jdbc:x://db"}},
+        {"uri": "jdbc:x://db", "options": {"uri": "jdbc:x://u:5318008@db"}},
+    ],
+    ids=str,
+)
+def test_a_refusal_shows_no_secret(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        spark_conf("lake", "jdbc", warehouse="/w", **arguments)
+    assert "5318008" not in caught.value.message + caught.value.hint
 
 
 def test_a_refusal_leaves_the_builder_as_it_was() -> None:

@@ -8,6 +8,7 @@ from harness.lake import COLUMNS, Lake
 
 from pyspark_iceberg_crypto import verify_table
 from pyspark_iceberg_crypto.doctor import DoctorTablesReport, diagnose, diagnose_tables
+from pyspark_iceberg_crypto.doctor._session import SETTINGS
 
 UNDER_A_KEY = "TBLPROPERTIES ('encryption.key-id'='k1', 'format-version'='3')"
 
@@ -117,6 +118,11 @@ def test_what_keeps_a_table_from_being_used(hadoop: Lake, tmp_path: Path) -> Non
     )
     examined = diagnose_tables(strict.spark, f"{strict.catalog}.{hadoop.namespace}")
     assert kinds(examined) == [("plain", "not encrypted"), ("t", "key unusable")]
+    tried = diagnose(strict.spark, strict.catalog, key_ids=["k1", "k2"])
+    (refused,) = [step for step in tried.steps if step.status.value == "failed"]
+    assert (refused.name, refused.key_id, tried.exit_code) == (SETTINGS, "k1", 1)
+    assert refused.detail.startswith(f"Catalog {strict.catalog}: encryption.key-id is 'k1'")
+    strict.world.keystore.kms().check(strict.spark, strict.catalog)  # k2 alone
     off = hadoop.with_options({"encryption.metadata-authentication": "off"})
     assert kinds(diagnose_tables(off.spark, f"{off.catalog}.{name}")) == [("t", "unauthenticated")]
     wrong = tmp_path / "password"

@@ -244,9 +244,26 @@ public record CatalogContext(
    *     the metadata is authenticated
    */
   public void checkMasterKey(String table, String keyId) {
-    allowedKeyIds().checkNew(table, keyId);
+    try {
+      checkOwn(keyId);
+    } catch (IcebergCryptoException e) {
+      throw e.inTable(table);
+    }
+  }
+
+  /** The same for no table in particular: the error names the catalog. */
+  public void checkMasterKey(String keyId) {
+    try {
+      checkOwn(keyId);
+    } catch (IcebergCryptoException e) {
+      throw e.inCatalog(name);
+    }
+  }
+
+  private void checkOwn(String keyId) {
+    allowedKeyIds().checkNew(keyId);
     if (authenticatesMetadata) {
-      SigningKeys.requireAuthenticatedWrapping(table, keyId, kms());
+      SigningKeys.requireAuthenticatedWrapping(keyId, kms());
     }
   }
 

@@ -126,9 +126,9 @@ public final class AllowedKeyIds implements Serializable {
    * @param keyId null: none
    * @throws AccessDeniedException when it is not allowed
    */
-  public void checkNew(String tableName, String keyId) {
+  public void checkNew(String keyId) {
     if (keyId != null && !allows(keyId)) {
-      throw refused(keyId, USE_OTHERS).inTable(tableName);
+      throw refused(keyId, USE_OTHERS);
     }
   }
 

@@ -48,28 +48,30 @@ public final class SigningKeys {
    * @throws InvalidConfigurationException before anything is asked of the KMS
    */
   void requireAuthenticatedWrapping(String keyId) {
-    requireAuthenticatedWrapping(tableName, keyId, kms.get());
+    try {
+      requireAuthenticatedWrapping(keyId, kms.get());
+    } catch (InvalidConfigurationException e) {
+      throw e.inTable(tableName);
+    }
   }
 
   /** The same for a table that does not exist yet. */
-  public static void requireAuthenticatedWrapping(
-      String tableName, String keyId, KeyManagementClient kms) {
+  public static void requireAuthenticatedWrapping(String keyId, KeyManagementClient kms) {
     if (kms instanceof AuthenticatedWrapping client && client.authenticatesWrapping(keyId)) {
       return;
     }
 
     throw new InvalidConfigurationException(
-            String.format(
-                "its metadata cannot be authenticated: %s does not prove who wrapped a key with"
-                    + " master key '%s' (as with RSA, whose public half wraps), so anyone could"
-                    + " make the key of a MAC",
-                kms, keyId),
-            String.format(
-                "Use a symmetric master key; or set the catalog property %s=off, and anyone who can"
-                    + " write to the storage can change the metadata. If you have your own KMS"
-                    + " client, and only users of the key can wrap with it, set %s=true.",
-                EncryptionProperties.METADATA_AUTHENTICATION, KmsProperties.AUTHENTICATED_WRAPPING))
-        .inTable(tableName);
+        String.format(
+            "its metadata cannot be authenticated: %s does not prove who wrapped a key with"
+                + " master key '%s' (as with RSA, whose public half wraps), so anyone could"
+                + " make the key of a MAC",
+            kms, keyId),
+        String.format(
+            "Use a symmetric master key; or set the catalog property %s=off, and anyone who can"
+                + " write to the storage can change the metadata. If you have your own KMS"
+                + " client, and only users of the key can wrap with it, set %s=true.",
+            EncryptionProperties.METADATA_AUTHENTICATION, KmsProperties.AUTHENTICATED_WRAPPING));
   }
 
   /** The KEK that signs; empty when none lives and a new one must be made. */

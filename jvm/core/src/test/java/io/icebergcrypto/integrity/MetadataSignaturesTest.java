@@ -527,6 +527,10 @@ class MetadataSignaturesTest extends LakeFixture {
               "cannot be authenticated",
               off + "=off",
               "authenticated-wrapping");
+      assertThatThrownBy(() -> required.context().checkMasterKey("k1"))
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageStartingWith("Catalog lake: its metadata cannot be authenticated");
+      unsigned.context().checkMasterKey("k1");
       assertThat(Silent.CALLS).as("nothing was asked").hasValue(0);
       assertThat(required.tableExists(T)).isFalse();
 

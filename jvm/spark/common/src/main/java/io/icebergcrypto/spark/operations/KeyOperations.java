@@ -1,10 +1,13 @@
 package io.icebergcrypto.spark.operations;
 
+import io.icebergcrypto.AccessDeniedException;
+import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.DocumentSignature;
 import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
 import io.icebergcrypto.audit.diagnosis.KeyEntry;
+import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.kms.CachingKmsClient;
@@ -93,11 +96,8 @@ final class KeyOperations {
               call -> Answer.value(KeyVersions.of(call))),
           Operation.call(
                   "check_key",
-                  "catalog STRING NOT NULL, key_id STRING NOT NULL",
-                  call -> {
-                    named(call).context().kms().check(call.text("key_id"));
-                    return Answer.value(null);
-                  })
+                  "catalog STRING NOT NULL, key_id STRING NOT NULL, pass_over BOOLEAN",
+                  KeyOperations::check)
               .onDriver(),
           Operation.call(
               "kms_metrics",
@@ -121,6 +121,30 @@ final class KeyOperations {
 
   private static EncryptedCatalog named(Call call) {
     return Target.catalog(call.spark(), call.text("catalog"));
+  }
+
+  /**
+   * Has the KMS wrap and unwrap, if new tables of the catalog may have the key; with {@code
+   * pass_over}, a key that they may not have is no error.
+   *
+   * @return whether it was tried
+   */
+  private static Answer check(Call call) {
+    CatalogContext catalog = named(call).context();
+    CachingKmsClient kms = catalog.kms();
+    String keyId = call.text("key_id");
+    try {
+      catalog.checkMasterKey(keyId);
+    } catch (AccessDeniedException | InvalidConfigurationException e) {
+      if (call.flag("pass_over")) {
+        return Answer.value(false);
+      }
+
+      throw e;
+    }
+
+    kms.check(keyId);
+    return Answer.value(true);
   }
 
   private static Answer list(Call call) {

@@ -80,7 +80,7 @@ final class ManyTables {
         id -> {
           if (call.target() != Target.NONE) {
             // who sends SQL is to try no other key
-            catalog.context().allowedKeyIds().checkNew(call.text("name"), id);
+            catalog.context().allowedKeyIds().checkNew(id);
           }
 
           return catalog.context().kms().wrappingVersion(id);
