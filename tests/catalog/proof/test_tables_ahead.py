@@ -166,7 +166,10 @@ def test_on_catalogs_that_keep_a_pointer(
             with pytest.raises(RuntimeError, match=r"gc\.enabled was not set before"):
                 session.sql("CALL lake.system.purge_plaintext(table => 'db.p')")
             session.sql("CALL lake.system.rotate_master_key(table => 'db.`a@main`')")
-    assert found == {"ids": [5], "met": 3, "unwraps": 3}
+    # Nessie sets properties on load, so a thread that checks what another one loaded reads the file again
+    opened = found.pop("met")
+    assert opened == 3 or (server["type"] == "nessie" and 3 < opened <= 6)
+    assert found == {"ids": [5], "unwraps": 3}
 
 
 def metadata_files(lake: Lake, name: str) -> list[Path]:
