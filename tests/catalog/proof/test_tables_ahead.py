@@ -166,6 +166,14 @@ def test_on_catalogs_that_keep_a_pointer(
             with pytest.raises(RuntimeError, match=r"gc\.enabled was not set before"):
                 session.sql("CALL lake.system.purge_plaintext(table => 'db.p')")
             session.sql("CALL lake.system.rotate_master_key(table => 'db.`a@main`')")
+            session.sql("ALTER TABLE lake.db.b UNSET TBLPROPERTIES ('gc.enabled')")
+            for statement in (
+                "CALL lake.system.remove_orphan_files(table => 'db.b')",
+                "CALL lake.system.expire_snapshots(table => 'db.b')",
+                "DROP TABLE lake.db.b PURGE",
+            ):
+                with pytest.raises(RuntimeError, match="other branches may need its files"):
+                    session.sql(statement)
     # Nessie sets properties on load, so a thread that checks what another one loaded reads the file again
     opened = found.pop("met")
     assert opened == 3 or (server["type"] == "nessie" and 3 < opened <= 6)

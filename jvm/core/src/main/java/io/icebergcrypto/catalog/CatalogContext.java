@@ -185,7 +185,7 @@ public record CatalogContext(
             settings,
             behind,
             this::kms);
-    return new EncryptedTable(operations, new BaseTable(ops, table, reporter), table);
+    return new EncryptedTable(operations, new BaseTable(ops, table, reporter), table, behind);
   }
 
   private MetadataAuthenticator authenticator(
@@ -305,7 +305,7 @@ public record CatalogContext(
       String tableName = fullName(identifier);
       TableKeys keys =
           new TableKeys(tableName, managers, this::kms, uuid -> newest(identifier, uuid));
-      return new EncryptedTable(operations(base.operations(), keys), base, tableName);
+      return new EncryptedTable(operations(base.operations(), keys), base, tableName, behind);
     }
 
     if (EncryptionProperties.keyId(table.properties()) != null) {

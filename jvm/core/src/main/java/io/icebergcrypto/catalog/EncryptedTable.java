@@ -1,6 +1,7 @@
 package io.icebergcrypto.catalog;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.cleanup.ExpireEncryptedSnapshots;
 import io.icebergcrypto.commit.OwnProperties;
 import io.icebergcrypto.integrity.MetadataAuthentication;
@@ -25,11 +26,14 @@ public final class EncryptedTable extends DecoratedTable {
 
   private final transient EncryptedTableOperations ops;
   private final transient BaseTable delegate;
+  private final transient CatalogBehind behind;
 
-  EncryptedTable(EncryptedTableOperations ops, BaseTable delegate, String name) {
+  EncryptedTable(
+      EncryptedTableOperations ops, BaseTable delegate, String name, CatalogBehind behind) {
     super(ops, delegate, name);
     this.ops = ops;
     this.delegate = delegate;
+    this.behind = behind;
   }
 
   /**
@@ -40,7 +44,8 @@ public final class EncryptedTable extends DecoratedTable {
    */
   public static BaseTable forAudit(BaseTable table, Collection<EncryptedKey> olderKeys) {
     return table instanceof EncryptedTable encrypted
-        ? new EncryptedTable(encrypted.ops.forAudit(olderKeys), encrypted.delegate, table.name())
+        ? new EncryptedTable(
+            encrypted.ops.forAudit(olderKeys), encrypted.delegate, table.name(), encrypted.behind)
         : table;
   }
 
@@ -102,14 +107,19 @@ public final class EncryptedTable extends DecoratedTable {
   public ExpireSnapshots expireSnapshots() {
     boolean encrypted = ops.encrypted();
     ExpireSnapshots plain = super.expireSnapshots();
-    return encrypted ? new ExpireEncryptedSnapshots(name(), plain, ops) : plain;
+    if (!encrypted) {
+      return plain;
+    }
+
+    behind.requireOwnFiles(name(), ops.current());
+    return new ExpireEncryptedSnapshots(name(), plain, ops);
   }
 
   @Override
   public Transaction newTransaction() {
     boolean encrypted = ops.encrypted();
     Transaction plain = super.newTransaction();
-    return encrypted ? new EncryptedTransaction((BaseTransaction) plain, ops) : plain;
+    return encrypted ? new EncryptedTransaction((BaseTransaction) plain, ops, behind) : plain;
   }
 
   /** What travels to executors is the table as data: its FileIO, its manager, its metadata. */

@@ -273,7 +273,8 @@ final class EncryptedTableBuilder implements TableBuilder {
     Transaction made = factory.create(transaction.tableName(), ops, start, reporter);
     boolean creates = transaction.startMetadata() == null;
     return creates && keyId != null && catalog.kms().bindsTable()
-        ? new EncryptedTransaction(underlying(made), ops, () -> checkUuid(ops, start.uuid()))
+        ? new EncryptedTransaction(
+            underlying(made), ops, catalog.behind(), () -> checkUuid(ops, start.uuid()))
         : made;
   }
 

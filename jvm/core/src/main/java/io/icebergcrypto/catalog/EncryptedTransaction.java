@@ -1,5 +1,6 @@
 package io.icebergcrypto.catalog;
 
+import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.cleanup.ExpireEncryptedSnapshots;
 import io.icebergcrypto.commit.OwnProperties;
 import java.util.ArrayList;
@@ -36,21 +37,25 @@ import org.apache.iceberg.UpdateStatistics;
 final class EncryptedTransaction implements Transaction {
   private final BaseTransaction delegate;
   private final TableOperations ops;
+  private final CatalogBehind behind;
   private final List<ExpireEncryptedSnapshots.CleanUp> cleanUps = new ArrayList<>();
   private final Runnable afterCommit;
 
-  EncryptedTransaction(BaseTransaction delegate, TableOperations ops) {
-    this(delegate, ops, () -> {});
+  EncryptedTransaction(BaseTransaction delegate, TableOperations ops, CatalogBehind behind) {
+    this(delegate, ops, behind, () -> {});
   }
 
-  EncryptedTransaction(BaseTransaction delegate, TableOperations ops, Runnable afterCommit) {
+  EncryptedTransaction(
+      BaseTransaction delegate, TableOperations ops, CatalogBehind behind, Runnable afterCommit) {
     this.delegate = delegate;
     this.ops = ops;
+    this.behind = behind;
     this.afterCommit = afterCommit;
   }
 
   @Override
   public ExpireSnapshots expireSnapshots() {
+    behind.requireOwnFiles(delegate.tableName(), delegate.currentMetadata());
     return new ExpireEncryptedSnapshots(
         delegate.tableName(),
         delegate.expireSnapshots(),

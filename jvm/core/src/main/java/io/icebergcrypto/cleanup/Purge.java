@@ -12,10 +12,12 @@ import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.FailFastFileIO;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.metadata.MetadataPlace;
 import io.icebergcrypto.metadata.StatisticsPaths;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -78,7 +80,7 @@ public record Purge(
     if (isHadoop()) {
       // its drop deletes the table's folder, manifests and all: they are read before
       Set<String> elsewhere = filesElsewhere(ops);
-      boolean dropped = delegate.dropTable(identifier, false);
+      boolean dropped = drop(metadata);
       if (dropped) {
         CatalogUtil.deleteFiles(io, elsewhere, "table");
       }
@@ -87,7 +89,7 @@ public record Purge(
     }
 
     read(ops, reachable -> reachable.load(metadata.snapshots()));
-    boolean dropped = delegate.dropTable(identifier, false);
+    boolean dropped = drop(metadata);
     if (dropped) {
       CatalogUtil.dropTableData(io, metadata);
     }
@@ -99,14 +101,21 @@ public record Purge(
    * Reads all manifest lists of an encrypted table, and keeps none.
    *
    * @param elsewhere who reads many lists; null: they are read here
+   * @throws InvalidConfigurationException when its files may be another table's or branch's
    * @throws NotSupportedException when its plaintext from before it was encrypted is still there
    * @throws IcebergCryptoException when a list cannot be read
    */
   public void check(ManifestListCheck elsewhere) {
     BaseTable table = encryptedOrNull();
     if (table != null) {
-      refuseWithPlaintext(table.operations().current());
+      TableMetadata metadata = table.operations().current();
+      refuseWithPlaintext(metadata);
+      requireOwnFiles(metadata);
       checkLists(table, elsewhere);
+      TableMetadata now = inForce();
+      if (now != null && !Objects.equals(now.uuid(), metadata.uuid())) {
+        throw changed();
+      }
     }
   }
 
@@ -163,18 +172,51 @@ public record Purge(
       throw unconfirmed(metadata, loss);
     }
 
+    requireOwnFiles(metadata);
     try (FileIO own = hasStorage(table) ? null : newFileIO.get()) {
-      requireOwnFiles(metadata);
       FileIO io = TableFileIO.storageBelow(own == null ? FailFastFileIO.below(table.io()) : own);
-      return new LostKeyPurge(name, metadata, io).run(() -> delegate.dropTable(identifier, false));
+      return new LostKeyPurge(name, metadata, io).run(() -> drop(metadata));
     } catch (IcebergCryptoException e) {
-      throw leavesFiles() || !e.hint().contains("DROP TABLE")
-          ? e
-          : e.withHint(
-              String.format(
-                  "DROP TABLE without PURGE %s %s: first move away what is to stay.",
-                  onDrop(), metadata.location()));
+      throw e.hint().contains("DROP TABLE") ? withHintOnDrop(e, metadata) : e;
     }
+  }
+
+  /**
+   * Drops the table by its name, as it was examined: that may have taken long.
+   *
+   * @return false when there is no such table
+   * @throws InvalidConfigurationException when another client has changed it since, or has made
+   *     another one; nothing was dropped then
+   */
+  private boolean drop(TableMetadata examined) {
+    TableMetadata now = inForce();
+    if (now == null) {
+      return false;
+    }
+
+    if (!LoadedMetadata.isSame(now, examined)) {
+      throw changed();
+    }
+
+    return delegate.dropTable(identifier, false);
+  }
+
+  /** Its metadata as the catalog behind has it now; null: there is no such table. */
+  private TableMetadata inForce() {
+    delegate.invalidateTable(identifier);
+    try {
+      return ((BaseTable) loadBehind()).operations().current();
+    } catch (NoSuchTableException e) {
+      return null;
+    }
+  }
+
+  private IcebergCryptoException changed() {
+    return new InvalidConfigurationException(
+            "nothing was dropped: another client changed it, or made it again, while its files"
+                + " were examined",
+            "Look at the table, and try again.")
+        .inTable(name);
   }
 
   private void requireOwnFiles(TableMetadata metadata) {
@@ -184,11 +226,22 @@ public record Purge(
           gc == null
               ? "without %s=true, other branches may need its files"
               : "%s=false says that its files may belong to another table";
-      throw new InvalidConfigurationException(
-              "nothing was dropped: " + String.format(says, TableProperties.GC_ENABLED),
-              "Use DROP TABLE without PURGE, which needs no key.")
-          .inTable(name);
+      throw withHintOnDrop(
+          new InvalidConfigurationException(
+                  "nothing was dropped: " + String.format(says, TableProperties.GC_ENABLED),
+                  "Use DROP TABLE without PURGE, which needs no key.")
+              .inTable(name),
+          metadata);
     }
+  }
+
+  private IcebergCryptoException withHintOnDrop(IcebergCryptoException e, TableMetadata metadata) {
+    return leavesFiles()
+        ? e
+        : e.withHint(
+            String.format(
+                "DROP TABLE without PURGE %s %s: first move away what is to stay.",
+                onDrop(), metadata.location()));
   }
 
   private Table loadBehind() {

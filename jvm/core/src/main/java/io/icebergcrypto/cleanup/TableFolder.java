@@ -74,8 +74,8 @@ final class TableFolder {
   /**
    * Counts the files.
    *
-   * @throws InvalidConfigurationException when there is another table's metadata among them, or a
-   *     file that may be anything
+   * @throws InvalidConfigurationException when there is another table's metadata among them, newer
+   *     metadata of this table, or a file that may be anything
    * @throws IcebergCryptoException when a file cannot be read that may be that
    */
   PurgeResult count() {
@@ -110,16 +110,7 @@ final class TableFolder {
       }
     }
 
-    List<String> foreign = foreign(unknown);
-    if (!foreign.isEmpty()) {
-      throw refused(
-          String.format(
-              "its folder %s also holds metadata that is not of this table (UUID %s): %s",
-              path, metadata.uuid(), foreign.subList(0, Math.min(LONGEST_LIST, foreign.size()))),
-          "Use DROP TABLE without PURGE, which needs no key, and delete what belongs to this table"
-              + " with the storage's own tools.");
-    }
-
+    checkMetadata(unknown);
     if (strangeFiles > 0) {
       throw refused(
           String.format(
@@ -178,7 +169,8 @@ final class TableFolder {
 
   /** Whether a file was there when the files were counted, and not made since. */
   private boolean isCounted(FileInfo file) {
-    return file.createdAtMillis() < newest || ofThen.contains(file.location());
+    return file.createdAtMillis() < newest
+        || file.createdAtMillis() == newest && ofThen.contains(file.location());
   }
 
   /**
@@ -269,19 +261,50 @@ final class TableFolder {
     return own;
   }
 
-  /** Those of some metadata files that are not of this table, in their order. */
-  private List<String> foreign(List<String> metadataFiles) {
+  /** Looks into the metadata files that the table's metadata does not name. */
+  private void checkMetadata(List<String> metadataFiles) {
     Set<String> foreign = ConcurrentHashMap.newKeySet();
+    Set<String> newer = ConcurrentHashMap.newKeySet();
     Tasks.foreach(metadataFiles)
         .executeWith(AsCaller.workers())
         .stopOnFailure()
         .run(
             file -> {
-              if (!isOwn(read(file))) {
+              MetadataFile read = read(file);
+              if (!isOwn(read)) {
                 foreign.add(file);
+              } else if (isNewer(read.metadata())) {
+                newer.add(file);
               }
             });
-    return metadataFiles.stream().filter(foreign::contains).toList();
+    if (!foreign.isEmpty()) {
+      throw refused(
+          String.format(
+              "its folder %s also holds metadata that is not of this table (UUID %s): %s",
+              path, metadata.uuid(), first(metadataFiles, foreign)),
+          "Use DROP TABLE without PURGE, which needs no key, and delete what belongs to this table"
+              + " with the storage's own tools.");
+    }
+
+    if (!newer.isEmpty()) {
+      throw refused(
+          String.format(
+              "its folder %s also holds newer metadata of this table than this catalog has: %s",
+              path, first(metadataFiles, newer)),
+          "Look for the table in other catalogs, and under other names: it may have been registered"
+              + " there, and its rows would be deleted. Use DROP TABLE without PURGE, which needs"
+              + " no key.");
+    }
+  }
+
+  private static List<String> first(List<String> files, Set<String> chosen) {
+    return files.stream().filter(chosen::contains).limit(LONGEST_LIST).toList();
+  }
+
+  /** Whether another entry of a catalog, or another catalog, has committed to the same files. */
+  private boolean isNewer(TableMetadata other) {
+    return other.lastUpdatedMillis() > metadata.lastUpdatedMillis()
+        || other.lastSequenceNumber() > metadata.lastSequenceNumber();
   }
 
   private MetadataFile read(String metadataFile) {

@@ -3,8 +3,10 @@ package io.icebergcrypto.integrity;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
+import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.jdbc.JdbcCatalog;
@@ -72,6 +74,25 @@ public final class CatalogTrust {
    */
   public static boolean mayShareFiles(Catalog delegate, String gcEnabled) {
     return gcEnabled == null ? isNessie(delegate) : !Boolean.parseBoolean(gcEnabled);
+  }
+
+  /**
+   * Checks that no other branch may need the files of a table. Where gc.enabled is false, as in
+   * tables that Nessie itself creates, Iceberg refuses; tables that it registers have none.
+   *
+   * @param table its full name
+   * @param properties its properties
+   * @throws InvalidConfigurationException before anything is deleted
+   */
+  public static void requireOwnFiles(
+      Catalog delegate, String table, Map<String, String> properties) {
+    if (isNessie(delegate) && properties.get(TableProperties.GC_ENABLED) == null) {
+      throw new InvalidConfigurationException(
+              "nothing was deleted: without gc.enabled=true, other branches may need its files",
+              "Keep them. Set gc.enabled=true only if no other branch, tag or older commit is to be"
+                  + " read any more.")
+          .inTable(table);
+    }
   }
 
   /** Whether it is a Hive catalog. */

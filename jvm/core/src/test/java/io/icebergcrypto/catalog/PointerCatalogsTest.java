@@ -24,10 +24,12 @@ import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -171,11 +173,25 @@ class PointerCatalogsTest {
 
   /** Nessie gives gc.enabled=false to tables that it makes, but not to those that it registers. */
   @Test
-  void aLostKeyIsNoReasonToDeleteWhatOtherBranchesNeed() throws IOException {
+  void whatOtherBranchesNeedStays() throws IOException {
     assumeTrue(server == PointerServer.NESSIE, "no other catalog has branches of its own");
 
     Table table = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
     table.updateProperties().remove("gc.enabled").commit();
+    Table registered = catalog.loadTable(T);
+    Transaction transaction = registered.newTransaction();
+    for (ThrowingCallable deletes :
+        List.<ThrowingCallable>of(
+            registered::expireSnapshots,
+            transaction::expireSnapshots,
+            () -> catalog.context().checkPurge(T, null))) {
+      assertThatThrownBy(deletes)
+          .isInstanceOf(InvalidConfigurationException.class)
+          .hasMessageContainingAll("lake.db.t", "gc.enabled=true, other branches may need");
+    }
+    transaction.updateProperties().set("gc.enabled", "true").commit();
+    transaction.expireSnapshots().commit();
+
     keystore.delete("k1");
     EncryptedCatalog withoutKey = open(Map.of());
     assertThatThrownBy(() -> withoutKey.context().purgeWithoutKey(T, true))

@@ -2,6 +2,7 @@ package io.icebergcrypto.cleanup;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
@@ -13,6 +14,7 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.lifecycle.KekRotation;
+import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
@@ -21,6 +23,7 @@ import io.icebergcrypto.testing.TestLake;
 import io.icebergcrypto.testing.XorKms;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -33,6 +36,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
@@ -42,6 +46,7 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.hadoop.HadoopFileIO;
@@ -53,6 +58,7 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 import org.assertj.core.api.Assertions;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -265,6 +271,96 @@ class LostKeyPurgeTest extends LakeFixture {
     assertThat(below(TestLake.path(table.location()))).isEmpty();
   }
 
+  /** It was moved to another catalog; then the KMS that this one has was given up. */
+  @Test
+  void aTableThatGoesOnInAnotherCatalogIsRefused() throws IOException {
+    Table table = create("t", Map.of());
+    Path elsewhere = Files.createDirectory(folder.resolve("elsewhere"));
+    TestKeystore own = TestKeystore.existing(elsewhere);
+    for (String file : List.of("keys.p12", "password")) {
+      Files.copy(folder.resolve(file), elsewhere.resolve(file));
+    }
+    try (EncryptedCatalog other =
+        new TestLake(Backend.JDBC, elsewhere, own.properties()).open(Map.of())) {
+      other.createNamespace(TestLake.DB);
+      Table moved = other.registerTable(T, TestLake.metadata(table).metadataFileLocation());
+      TestLake.append(moved, 3);
+      String newest = TestLake.path(TestLake.metadata(moved).metadataFileLocation()).toString();
+      assertRefused(
+          withoutKey(), table, newest, "newer metadata of this table", "in other catalogs");
+      assertThat(TestLake.ids(other.loadTable(T))).containsExactly(1L, 2L, 3L);
+    }
+  }
+
+  /** Its files were examined; other clients did not wait for that. */
+  @Test
+  void aTableThatChangedMeanwhileStays() throws IOException {
+    Table table = create("t", Map.of());
+    Purge changed =
+        purge(
+            () -> {
+              Table examined = catalog.loadTable(T);
+              TestLake.append(catalog.loadTable(T), 3);
+              return examined;
+            });
+    assertNotDropped(changed::run);
+    changed.check(null); // the key of other rows is the same
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L, 2L, 3L);
+
+    EncryptedCatalog noKms = withKms(Map.of());
+    Catalog busy =
+        (Catalog)
+            Proxy.newProxyInstance(
+                getClass().getClassLoader(),
+                new Class<?>[] {Catalog.class},
+                (proxy, method, arguments) -> {
+                  if (method.getName().equals("invalidateTable")) { // all is examined
+                    TestLake.append(catalog.loadTable(T), 4);
+                  }
+                  return method.invoke(noKms.delegate(), arguments);
+                });
+    Purge lost = new Purge(() -> noKms.loadTable(T), null, busy, T, "lake.db.t", false);
+    assertNotDropped(() -> lost.runWithoutKey(true, () -> Assertions.fail("it has storage")));
+    assertThat(TestLake.files(table)).isNotEmpty();
+  }
+
+  /** Iceberg would drop the new one, and delete its files. */
+  @Test
+  void aTableThatWasMadeAgainMeanwhileStays() {
+    assumeTrue(backend != Backend.HADOOP, "its drop deletes the files that are examined");
+    create("t", Map.of());
+    Purge again =
+        purge(
+            () -> {
+              Table examined = catalog.loadTable(T);
+              stock().dropTable(T, false);
+              create("t", Map.of());
+              return examined;
+            });
+    assertNotDropped(() -> again.check(null));
+    assertNotDropped(again::run);
+    assertThat(TestLake.ids(catalog.loadTable(T))).containsExactly(1L, 2L);
+  }
+
+  private Purge purge(Supplier<Table> load) {
+    return new Purge(load, null, catalog.delegate(), T, "lake.db.t", false);
+  }
+
+  private Catalog stock() {
+    try {
+      return lake.openStock();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private void assertNotDropped(ThrowingCallable purge) {
+    assertThatThrownBy(purge)
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContainingAll("lake.db.t", "nothing was dropped", "another client changed it");
+    assertThat(catalog.tableExists(T)).isTrue();
+  }
+
   @Test
   @Tag("HADOOP")
   void filesThatMayBeAnothersAreRefused() throws IOException {
@@ -339,21 +435,24 @@ class LostKeyPurgeTest extends LakeFixture {
     String own = "s3://b/db/t/metadata/x.metadata.json";
     String sameSecond = "s3://b/db/t/metadata/00000-new.metadata.json";
     String later = "s3://b/db/t/data/new.parquet";
+    String hint = "s3://b/db/t/metadata/version-hint.text"; // a name that a new table has again
     ObjectStore store = new ObjectStore();
-    store.objects.addAll(List.of(own, "s3://b/db/t/data/a.parquet", "s3://b/db/t/data/z.parquet"));
-    store.created.put(own, 3000L);
+    store.objects.addAll(
+        List.of(own, hint, "s3://b/db/t/data/a.parquet", "s3://b/db/t/data/z.parquet"));
+    store.created.putAll(Map.of(own, 3000L, hint, 3000L));
     assertThatThrownBy(
             () ->
                 new LostKeyPurge("lake.db.t", at("s3://b/db/t", own), store)
                     .run(
                         () -> {
-                          store.created.putAll(Map.of(sameSecond, 3000L, later, 4000L));
+                          store.created.putAll(
+                              Map.of(sameSecond, 3000L, later, 4000L, hint, 4000L));
                           return store.objects.addAll(List.of(sameSecond, later));
                         }))
         .isExactlyInstanceOf(IcebergCryptoException.class)
         .hasMessageContainingAll("lake.db.t", "it was dropped", "newer", later, sameSecond)
         .hasMessageContaining("nothing is to be done");
-    assertThat(store.objects).containsExactlyInAnyOrder(sameSecond, later);
+    assertThat(store.objects).containsExactlyInAnyOrder(sameSecond, later, hint);
   }
 
   @Test

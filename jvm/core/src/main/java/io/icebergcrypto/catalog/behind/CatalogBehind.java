@@ -266,6 +266,15 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
   }
 
   /**
+   * Checks that no other branch may need the files of a table, before some of them are deleted.
+   *
+   * @throws InvalidConfigurationException when one may
+   */
+  public void requireOwnFiles(String tableName, TableMetadata metadata) {
+    CatalogTrust.requireOwnFiles(catalog, tableName, metadata.properties());
+  }
+
+  /**
    * The table that an identifier names, on whatever branch. Nessie takes {@code table@branch#hash}
    * for it, also in quotes of its own.
    */

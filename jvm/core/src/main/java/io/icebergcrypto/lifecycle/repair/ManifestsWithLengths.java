@@ -36,8 +36,8 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedOutputFile;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
+import org.apache.iceberg.exceptions.CleanableFailure;
 import org.apache.iceberg.exceptions.CommitFailedException;
-import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.io.CloseableIterable;
 
 /**
@@ -113,7 +113,8 @@ final class ManifestsWithLengths {
    * Writes them, and commits a snapshot with them.
    *
    * @param table as its catalog gives it, whose lists have lengths
-   * @throws RuntimeException of the commit; nothing was changed
+   * @throws RuntimeException of the commit; if it is a {@link CleanableFailure}, nothing was
+   *     changed
    */
   static void rewrite(BaseTable table) {
     List<ManifestFile> lacking = lacking(table, table.currentSnapshot(), true);
@@ -123,6 +124,7 @@ final class ManifestsWithLengths {
   }
 
   private void rewrite(List<ManifestFile> lacking) {
+    boolean commits = false;
     try {
       Map<String, FileScanTask> entries = entries();
       RewriteManifests commit = table.rewriteManifests();
@@ -141,11 +143,13 @@ final class ManifestsWithLengths {
         commit.deleteManifest(manifest);
       }
 
+      commits = true;
       commit.commit();
-    } catch (CommitStateUnknownException e) {
-      throw e;
     } catch (RuntimeException e) {
-      written.forEach(manifest -> table.io().deleteFile(manifest.path()));
+      if (!commits || e instanceof CleanableFailure) { // else it may have been committed
+        written.forEach(manifest -> table.io().deleteFile(manifest.path()));
+      }
+
       throw e;
     }
   }

@@ -9,6 +9,7 @@ import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.audit.diagnosis.TableDiagnosis;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.metadata.KeyedFile;
+import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.LengthlessClient;
 import io.icebergcrypto.testing.TestLake;
@@ -19,11 +20,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileScanTask;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.events.Listeners;
 import org.apache.iceberg.events.ScanEvent;
@@ -120,6 +124,32 @@ class MissingLengthsTest extends LakeFixture {
     table.expireSnapshots().expireOlderThan(System.currentTimeMillis()).commit();
     TestLake.append(table, 5);
     assertThat(TestLake.ids(table)).containsExactly(1L, 2L, 3L, 4L, 5L);
+  }
+
+  /** What a commit may have put into the table stays, whatever has failed since. */
+  @Test
+  void aFailureAfterTheCommitDeletesNothing() throws IOException {
+    create("avro");
+    try (EncryptedCatalog accepting = accepting()) {
+      TableOperations ops = ((BaseTable) accepting.loadTable(T)).operations();
+      ForwardingOperations failing =
+          new ForwardingOperations() {
+            @Override
+            public TableOperations below() {
+              return ops;
+            }
+
+            @Override
+            public void commit(TableMetadata base, TableMetadata metadata) {
+              ops.commit(base, metadata);
+              throw new IllegalStateException("of older metadata files");
+            }
+          };
+      BaseTable table = new BaseTable(failing, "lake.db.t");
+      assertThatThrownBy(() -> ManifestsWithLengths.rewrite(table))
+          .hasMessage("of older metadata files");
+      assertThat(TestLake.ids(accepting.loadTable(T))).containsExactly(1L, 2L, 3L, 4L);
+    }
   }
 
   @Test

@@ -2,10 +2,12 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
 import java.util.Iterator;
+import java.util.Optional;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -16,7 +18,10 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** {@code remove_orphan_files}: it spares what {@code encrypt_table} has copied. */
+/**
+ * {@code remove_orphan_files}: it spares what {@code encrypt_table} has copied, and what other
+ * branches of the catalog may need.
+ */
 final class RemoveOrphanFiles extends IcebergProcedure {
   static final String NAME = "remove_orphan_files";
 
@@ -33,17 +38,26 @@ final class RemoveOrphanFiles extends IcebergProcedure {
 
   @Override
   Iterator<Scan> call(Procedure icebergs, InternalRow input) {
-    return icebergs.call(withoutCopies(input));
+    Optional<Found> table =
+        find(textOrNull(input, "table"), catalog())
+            .filter(found -> found.catalog().equals(catalog().name()));
+    table
+        .filter(Found::isEncrypted)
+        .ifPresent(
+            found ->
+                CatalogTrust.requireOwnFiles(
+                    encrypted().delegate(), found.fullName(), found.properties()));
+    return icebergs.call(withoutCopies(input, table));
   }
 
   /**
    * Of a plaintext table of which {@code encrypt_table} has copied some, no table has the copies
    * yet: only files that are older are removed.
    */
-  private InternalRow withoutCopies(InternalRow input) {
+  private InternalRow withoutCopies(InternalRow input, Optional<Found> table) {
     Long begun =
-        find(textOrNull(input, "table"), catalog())
-            .filter(found -> !found.isEncrypted() && found.catalog().equals(catalog().name()))
+        table
+            .filter(found -> !found.isEncrypted())
             .map(found -> begunMillis(found.identifier()))
             .orElse(null);
     int olderThan = indexOf("older_than");

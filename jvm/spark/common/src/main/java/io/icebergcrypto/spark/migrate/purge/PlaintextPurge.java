@@ -207,7 +207,7 @@ public final class PlaintextPurge {
               String.format(
                   "Nothing was deleted. If they are this table's alone, say so with ALTER TABLE ..."
                       + " SET TBLPROPERTIES ('%s'='true'), and call purge_plaintext again. On"
-                      + " Nessie its branches share files: use Nessie's own garbage collection.",
+                      + " Nessie its branches, tags and older commits share files.",
                   TableProperties.GC_ENABLED))
           .inTable(table.name());
     }
