@@ -106,7 +106,8 @@ def joined(spark: SparkSession, catalog: str, tables: Sequence[str]) -> dict[str
     """Join tables by their ids, on storage where their metadata files wait for each other, up to 20 seconds.
 
     Returns:
-        The ids; how often metadata files were opened, which waited for each other; how often the KMS was asked to unwrap a key.
+        The ids; how often metadata files were opened, which waited for each other; how often the KMS was asked to
+        unwrap a key.
     """
     jvm: Any = spark._jvm
     storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
