@@ -166,6 +166,61 @@ def test_a_commit_that_is_refused_leaves_nothing(lake: Lake) -> None:
     assert lake.ids(plain) == [1]
 
 
+@pytest.mark.catalogs("rest")
+def test_an_outage_right_after_the_commit_does_not_deny_it(lake: Lake) -> None:
+    plain = lake.create("plain", key=None)
+    lake.sql(f"INSERT INTO {plain} VALUES (1, '{MARKER}', 'p')")
+    error = {"message": "out of order", "type": "InternalServerError", "code": 500}
+    answer: Any = ("status", 500, {}, json.dumps({"error": error}))
+    made = []
+
+    def fails_then(request: str, body: bytes) -> Any:
+        if commits_key_id(body):
+            made.append(request)
+        return answer if made and request.startswith("GET") else "pass"
+
+    with proxied(lake) as (through, proxy):
+        proxy.rule = fails_then
+        with pytest.raises(IcebergCryptoError) as caught:
+            encrypt_table(lake.spark, through.table("plain"), "k1")
+    assert "was encrypted by this call" in caught.value.hint, str(caught.value)
+    fresh = lake.with_options({})
+    assert fresh.ids(fresh.table("plain")) == [1]
+    with verify_table(lake.spark, fresh.table("plain")) as report:
+        assert report.ok, str(report)
+
+
+@pytest.mark.nightly
+@pytest.mark.catalogs("rest")
+def test_encrypted_rows_that_another_client_adds_at_that_moment(lake: Lake) -> None:
+    """The server takes them on a branch of their own. The next call decrypts them as well, as the hint says."""
+    table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])
+    statements = [
+        f"ALTER TABLE {table} CREATE BRANCH work",
+        f"DELETE FROM {table}.branch_work WHERE id = 1",
+    ]
+
+    def interfere(_: str, body: bytes) -> Any:
+        while statements and commits_key_id(body):
+            lake.sql(statements.pop(0))
+        return "pass"
+
+    with proxied(lake) as (through, proxy):
+        proxy.rule = interfere
+        with pytest.raises(IcebergCryptoError, match="while the table was decrypted") as caught:
+            decrypt_table(lake.spark, through.table(), confirm=True)
+    assert "encryption.plaintext-files=allow" in caught.value.hint
+    assert "delete the copy" not in caught.value.hint  # main has it
+    other = lake.with_options({"encryption.plaintext-files": "allow"})
+    assert other.ids(other.table()) == [1, 2]
+    assert other.ids(other.table(), "VERSION AS OF 'work'") == [2]
+    decrypt_table(lake.spark, other.table(), confirm=True)
+    fresh = lake.with_options({})
+    assert fresh.ids(fresh.table()) == [1, 2]
+    assert fresh.ids(fresh.table(), "VERSION AS OF 'work'") == [2]
+    assert "encryption.key-id" not in fresh.properties(fresh.table())
+
+
 @pytest.mark.nightly
 @pytest.mark.catalogs("rest")
 def test_an_outage_before_the_commit_leaves_no_plaintext(lake: Lake) -> None:
@@ -191,6 +246,20 @@ def test_an_outage_before_the_commit_leaves_no_plaintext(lake: Lake) -> None:
         assert proxy.mode == "down"
         assert "The table is as it was." in caught.value.hint
     assert lake.ids(lake.table()) == [1, 2]
+
+
+def test_tags_of_one_snapshot_are_compared_once(hadoop: Lake) -> None:
+    table = hadoop.insert(hadoop.create(), [1])
+    [file] = [path for path in hadoop.files() if path.suffix == ".parquet"]
+    for tag in ("a", "b", "c", "d"):
+        hadoop.run(f"ALTER TABLE {table} CREATE TAG {tag}")
+    jvm: Any = hadoop.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    storage.holdOpened(str(file), ".parquet", 1000)
+    decrypt_table(hadoop.spark, table, confirm=True)
+    assert storage.counted() < 5, "when it is copied, and when it is compared"
+    for tag in ("a", "d"):
+        assert hadoop.ids(table, f"VERSION AS OF '{tag}'") == [1]
 
 
 def test_a_copy_that_is_deleted_before_the_commit(hadoop: Lake) -> None:

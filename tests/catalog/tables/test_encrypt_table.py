@@ -1,5 +1,6 @@
 """encrypt_table: a plaintext table is encrypted in place, with all that it shows."""
 
+import itertools
 import json
 import re
 import threading
@@ -153,6 +154,35 @@ def test_columns_that_older_specs_and_sort_orders_had(hadoop: Lake, version: str
     assert_proved(hadoop, table)
     hadoop.sql(f"INSERT INTO {table} VALUES (9, '{MARKER}')")
     assert hadoop.ids(table) == [*range(6), 9]
+
+
+@pytest.mark.nightly
+@pytest.mark.catalogs("rest")
+def test_a_tag_older_than_a_column_of_the_partitions_and_of_the_order(lake: Lake) -> None:
+    """It is read with a schema that does not have them: when it is encrypted, and when it is decrypted."""
+    table = insert(lake, plain(lake, format__version="2"), [1, 2])
+    lake.sql(f"ALTER TABLE {table} CREATE TAG q1")
+    lake.sql(f"ALTER TABLE {table} ADD COLUMNS (day DATE, hour INT)")
+    lake.sql(f"ALTER TABLE {table} ADD PARTITION FIELD day")
+    lake.sql(f"ALTER TABLE {table} WRITE ORDERED BY hour")
+    lake.sql(f"INSERT INTO {table} VALUES (3, '{MARKER}-3', 'p', DATE '2026-01-02', 4)")
+
+    def shown() -> Any:
+        described = lake.sql(f"DESCRIBE EXTENDED {table}")
+        of_table = [row for row in described if row.col_name in ("# Partitioning", "Part 0", "day")]
+        order = lake.properties(table)["sort-order"]
+        return rows(lake, table), rows(lake, table, "VERSION AS OF 'q1'"), of_table, order
+
+    before = shown()
+    assert [len(one) for one in before[:2]] == [3, 2]
+    assert encrypt(lake, dry_run="true").files == 2
+    encrypt(lake)
+    assert shown() == before
+    assert_proved(lake, table)
+    name = f"table => '{lake.namespace}.t'"
+    lake.sql(f"CALL {lake.catalog}.system.purge_plaintext({name})")
+    lake.sql(f"CALL {lake.catalog}.system.decrypt_table({name}, confirm => true)")
+    assert shown() == before
 
 
 @pytest.mark.nightly
@@ -453,6 +483,42 @@ def test_a_source_file_that_cannot_be_read(hadoop: Lake) -> None:
     assert hadoop.ids(table) == [1, 2]
     assert encrypt(hadoop).rows == 2
     assert_proved(hadoop, table)
+
+
+@pytest.mark.nightly
+def test_files_that_are_replaced_and_expire_in_every_round(hadoop: Lake) -> None:
+    """Nothing is damaged, so nobody is told to restore a file from a backup."""
+    table = insert(hadoop, plain(hadoop), [0])
+    jvm: Any = hadoop.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    done = threading.Event()
+
+    def replace() -> None:
+        for i in itertools.count(1):
+            if not storage.awaitHeld() or done.is_set():
+                return
+            old = [path for path in hadoop.files() if path.suffix == ".parquet"]
+            hadoop.sql(f"INSERT OVERWRITE {table} VALUES ({i}, '{MARKER}-{i}', 'p')")
+            for path in old:
+                path.unlink()
+            storage.release()
+            storage.holdOpened(*held)
+
+    held = (str(hadoop.folder / "t" / "metadata"), ".avro", 1)
+    storage.holdOpened(*held)
+    thread = threading.Thread(target=replace)
+    thread.start()
+    call = f"CALL {hadoop.catalog}.system.encrypt_table('{hadoop.namespace}.t', 'k1')"
+    try:
+        with pytest.raises(Exception, match="was changed 20 times") as caught:
+            hadoop.sql(call)
+    finally:
+        done.set()
+        storage.release()
+        thread.join()
+    assert "restore it from a backup" not in str(caught.value)
+    assert "a file of a snapshot was gone" in str(caught.value)
+    assert encrypt(hadoop).rows == 1
 
 
 @pytest.mark.nightly

@@ -328,6 +328,37 @@ def test_a_copy_that_is_deleted_during_the_last_look_for_it(hadoop: Lake) -> Non
     assert hadoop.ids(table) == [0, 10]
 
 
+def test_copies_are_looked_for_once_beside_writers(hadoop: Lake) -> None:
+    """Another client commits during the last look, which takes long for a large table."""
+    table = table_of(hadoop, 1)
+    jvm: Any = hadoop.spark.sparkContext._jvm
+    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
+    folder = hadoop.folder / "t"
+    seen: list[Path] = []
+
+    def interfere() -> None:
+        storage.awaitHeld()
+        storage.release()
+        storage.holdOpened(str(folder / "data"), ".parquet", 3)
+        storage.awaitHeld()
+        seen.extend(copies(hadoop))
+        insert(hadoop, 1)
+        storage.release()
+        storage.hold(str(folder / "data"), ".parquet", 1)
+        storage.awaitHeld()  # what was inserted is copied now
+        storage.release()
+        storage.holdOpened(str(seen[0]), ".parquet", 1000)
+
+    storage.holdWhole(str(folder / "metadata"), ".json", 1)  # the log has the copy, which is proved
+    thread = threading.Thread(target=interfere)
+    thread.start()
+    assert encrypt_table(hadoop.spark, table, "k1").copied_files == 2
+    thread.join()
+    assert len(seen) == 1 and storage.counted() == 0, "that was not opened again"
+    hadoop.sql(f"REFRESH TABLE {table}")
+    assert hadoop.ids(table) == [0, 1, 10, 11]
+
+
 @pytest.mark.nightly
 def test_what_another_run_leaves_is_deleted(hadoop: Lake) -> None:
     """A run that is slower than another one leaves a log behind, as one that was killed does."""

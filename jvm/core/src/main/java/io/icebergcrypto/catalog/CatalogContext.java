@@ -28,6 +28,7 @@ import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
@@ -153,7 +154,7 @@ public record CatalogContext(
   private EncryptedTableOperations operations(TableOperations ops, TableKeys keys) {
     String table = keys.tableName();
     return new EncryptedTableOperations(
-        ops, keys, authenticator(table, ops, this::kms), settings, behind, this::kms);
+        ops, keys, authenticator(table, ops, this::kms), settings, behind, this::kms, false);
   }
 
   /**
@@ -170,7 +171,7 @@ public record CatalogContext(
 
   /**
    * A table of metadata that is not in the catalog, with this one's encryption: such as that of a
-   * table to be encrypted, before it is committed.
+   * table to be encrypted, before it is committed. Files that it adds are verified by its caller.
    *
    * @param ops operations that keep the metadata, and read and write plain files
    * @param table the table's full name
@@ -184,7 +185,8 @@ public record CatalogContext(
                 () -> new MetadataAuthentication(false, "the metadata is not committed yet")),
             settings,
             behind,
-            this::kms);
+            this::kms,
+            true);
     return new EncryptedTable(operations, new BaseTable(ops, table, reporter), table, behind);
   }
 
@@ -425,23 +427,24 @@ public record CatalogContext(
       TableIdentifier identifier, BaseTable table, TableMetadata base, TableMetadata plaintext) {
     operations(table.operations(), table.name()).commitPlaintext(base, plaintext);
     if (behind.isRest()) {
-      removeKeysOfRivals(table);
+      settleKeys(table, base);
     }
 
     delegate().invalidateTable(identifier);
   }
 
   /**
-   * A REST server takes a new KEK beside the commit that decrypts: without a key id it would stay,
-   * and the table be called tampered with. Nothing is under it.
+   * A REST server takes commits of other clients beside the one that decrypts. A new KEK, which
+   * nothing is under, is removed: without a key id it would stay, and the table be called tampered
+   * with. For a snapshot with a key, the key id and the keys are put back: nobody could read it.
    *
    * @throws CommitStateUnknownException for any failure here, a cancel included: the table was
    *     decrypted, and a caller that takes that for a refusal deletes its files
    */
-  private static void removeKeysOfRivals(BaseTable table) {
+  private static void settleKeys(BaseTable table, TableMetadata base) {
     try {
       CommitRetry.commit(
-          table.name(), table.operations(), Map.of(), CatalogContext::withoutKeysOfPlaintext);
+          table.name(), table.operations(), Map.of(), metadata -> withSettledKeys(base, metadata));
     } catch (RuntimeException e) {
       throw new CommitStateUnknownException(
           new IcebergCryptoException(
@@ -452,16 +455,22 @@ public record CatalogContext(
     }
   }
 
-  private static TableMetadata withoutKeysOfPlaintext(TableMetadata metadata) {
-    boolean isPlaintext =
-        EncryptionProperties.keyId(metadata.properties()) == null
-            && metadata.snapshots().stream().allMatch(snapshot -> snapshot.keyId() == null);
-    if (!isPlaintext || metadata.encryptionKeys().isEmpty()) {
+  private static TableMetadata withSettledKeys(TableMetadata base, TableMetadata metadata) {
+    if (EncryptionProperties.keyId(metadata.properties()) != null) {
       return metadata;
     }
 
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
-    metadata.encryptionKeys().forEach(key -> builder.removeEncryptionKey(key.keyId()));
+    if (metadata.snapshots().stream().allMatch(snapshot -> snapshot.keyId() == null)) {
+      metadata.encryptionKeys().forEach(key -> builder.removeEncryptionKey(key.keyId()));
+    } else {
+      base.encryptionKeys().forEach(builder::addEncryptionKey);
+      builder
+          .setProperties(
+              Map.of(EncryptionProperties.KEY_ID, EncryptionProperties.keyId(base.properties())))
+          .removeProperties(Set.of(EncryptionProperties.FORMER_KEY_ID));
+    }
+
     return builder.build();
   }
 

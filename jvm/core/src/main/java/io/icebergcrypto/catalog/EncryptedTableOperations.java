@@ -60,6 +60,7 @@ final class EncryptedTableOperations implements ForwardingOperations {
    * @param delegate the table's operations in the catalog behind
    * @param behind that catalog
    * @param kms the catalog's KMS client
+   * @param verified whether commits add only files that their caller has verified
    */
   EncryptedTableOperations(
       TableOperations delegate,
@@ -67,12 +68,13 @@ final class EncryptedTableOperations implements ForwardingOperations {
       MetadataAuthenticator authenticator,
       CatalogSettings settings,
       CatalogBehind behind,
-      Supplier<? extends KeyManagementClient> kms) {
+      Supplier<? extends KeyManagementClient> kms,
+      boolean verified) {
     this(
         delegate,
         (base, metadata) -> behind.commit(keys.tableName(), delegate, base, metadata, kms),
         keys,
-        new CommitSteps(keys, settings, authenticator, kms, behind.isRest()),
+        new CommitSteps(keys, settings, authenticator, kms, behind.isRest(), verified),
         new TableStorage(settings, null),
         new LoadSteps(keys.tableName(), settings, authenticator),
         new LoadedMetadata(delegate, keys.tableName()));

@@ -52,16 +52,19 @@ final class CommitGuard {
 
   private final boolean plaintextFiles;
   private final StatisticsPolicy statistics;
+  private final boolean verified;
 
   /**
    * Makes a guard.
    *
    * @param plaintextFiles whether data and delete files may be added without a key
    * @param statistics what becomes of statistics files
+   * @param verified whether what is inside of data files was looked at before
    */
-  CommitGuard(boolean plaintextFiles, StatisticsPolicy statistics) {
+  CommitGuard(boolean plaintextFiles, StatisticsPolicy statistics, boolean verified) {
     this.plaintextFiles = plaintextFiles;
     this.statistics = statistics;
+    this.verified = verified;
   }
 
   /** Refuses another key id, or none, and properties of encryption that no table may have. */
@@ -251,6 +254,7 @@ final class CommitGuard {
               : listedAgain(commit, file.location());
         } else if (!plaintextFiles
             && file.format() == FileFormat.PARQUET
+            && !verified
             && !isFirst(commit.base()) // verified when it was copied
             && isAdded(file, manifest)) {
           InputFile stored = commit.stored(file);

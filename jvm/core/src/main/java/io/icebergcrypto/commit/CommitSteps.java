@@ -35,16 +35,18 @@ public final class CommitSteps {
    *
    * @param kms the catalog's KMS client, which a first KEK needs
    * @param merges whether a server applies a commit's changes to the metadata in force
+   * @param verified whether commits add only files that their caller has verified
    */
   public CommitSteps(
       TableKeys keys,
       CatalogSettings settings,
       MetadataAuthenticator authenticator,
       Supplier<? extends KeyManagementClient> kms,
-      boolean merges) {
+      boolean merges,
+      boolean verified) {
     this.keys = keys;
     this.kms = kms;
-    CommitGuard guard = new CommitGuard(settings.plaintextFiles(), settings.statistics());
+    CommitGuard guard = new CommitGuard(settings.plaintextFiles(), settings.statistics(), verified);
     this.steps =
         List.of(
             check((commit, table) -> settings.allowedKeyIds().check(commit.tableName(), table)),

@@ -8,11 +8,14 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.behind.CommitOutcome;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableFileIO;
+import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.metadata.MetadataFile;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Snapshot;
@@ -76,15 +79,94 @@ public final class KeyIdChange {
    * @param base the metadata that the commit was made on; while a server still shows that one, or
    *     an older one, there is nothing to look at
    * @throws PlaintextException when there is plaintext; the table is encrypted nevertheless
-   * @throws IcebergCryptoException when there are such branches and tags, likewise
+   * @throws IcebergCryptoException when there are such branches and tags, or the table cannot be
+   *     loaded, likewise
    */
   public static void requireEncrypted(
       EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base) {
-    BaseTable table = (BaseTable) catalog.loadTable(identifier);
+    BaseTable table =
+        loaded(
+            () -> (BaseTable) catalog.loadTable(identifier),
+            catalog.context().fullName(identifier),
+            "The table was encrypted by this call, which need not be made again. It is not known"
+                + " whether another client added plaintext just before: verify_encryption tells.");
     TableMetadata now = table.operations().current();
     if (!LoadedMetadata.isSame(now, base) && !LoadedMetadata.isOlder(now, base)) {
       requireEncrypted(table.name(), now);
-      requireRefs(table, base, now);
+      requireRefs(
+          table,
+          base,
+          now,
+          before ->
+              String.format(
+                  "The table is encrypted (%s is '%s'), and has all that it showed before."
+                      + " Until purge_plaintext, the rows of these snapshots can be read from %s.",
+                  EncryptionProperties.KEY_ID,
+                  EncryptionProperties.keyId(now.properties()),
+                  now.properties().get(EncryptionProperties.PLAINTEXT_METADATA)));
+    }
+  }
+
+  /**
+   * Looks for what another client has done just before a table was decrypted, likewise: for
+   * encrypted snapshots that it added, and for branches and tags that are gone.
+   *
+   * @param base the metadata that the commit was made on
+   * @throws IcebergCryptoException when there is any, or the table cannot be loaded; everything
+   *     else is plaintext nevertheless
+   */
+  public static void requireDecrypted(
+      EncryptedCatalog catalog, TableIdentifier identifier, TableMetadata base) {
+    BaseTable table =
+        loaded(
+            () -> catalog.context().unchecked(identifier),
+            catalog.context().fullName(identifier),
+            "The table was decrypted by this call, which need not be made again. It is not known"
+                + " whether another client committed just before: look at the table's refs.");
+    TableMetadata now = table.operations().current();
+    if (LoadedMetadata.isSame(now, base) || LoadedMetadata.isOlder(now, base)) {
+      return;
+    }
+
+    for (Snapshot snapshot : now.snapshots()) {
+      if (snapshot.keyId() != null) {
+        throw new IcebergCryptoException(
+                String.format(
+                    "snapshot %d is encrypted: another client committed it while the table was"
+                        + " decrypted",
+                    snapshot.snapshotId()),
+                "Everything else is plaintext. The table has its key id and keys again, so that"
+                    + " nothing is lost. Call decrypt_table again, in a session whose catalog has"
+                    + " encryption.plaintext-files=allow.")
+            .inTable(table.name());
+      }
+    }
+
+    requireRefs(
+        table,
+        base,
+        now,
+        before ->
+            String.format(
+                "The table is plaintext, and has all that it showed before. Until"
+                    + " remove_orphan_files deletes the encrypted files, the rows of these"
+                    + " snapshots are in those that %s names.",
+                before.metadataFileLocation()));
+  }
+
+  /** The table after the commit, which was made even if it cannot be loaded. */
+  private static BaseTable loaded(Supplier<BaseTable> load, String name, String hint) {
+    try {
+      return load.get();
+    } catch (IcebergCryptoException e) {
+      throw e.withHint(hint);
+    } catch (RuntimeException e) {
+      CancelledException.rethrow(e);
+      throw new IcebergCryptoException(
+              "the commit was made, but the table cannot be loaded: " + Causes.innermostMessage(e),
+              hint,
+              e)
+          .inTable(name);
     }
   }
 
@@ -188,8 +270,12 @@ public final class KeyIdChange {
   /**
    * No requirement of a commit covers refs that are new: they go with the snapshots they are on.
    */
-  private static void requireRefs(BaseTable table, TableMetadata base, TableMetadata now) {
-    TableMetadata before = lastPlaintext(table, base, now);
+  private static void requireRefs(
+      BaseTable table,
+      TableMetadata base,
+      TableMetadata now,
+      Function<TableMetadata, String> hint) {
+    TableMetadata before = lastBefore(table, base, now);
     List<String> gone =
         before == null
             ? List.of()
@@ -201,19 +287,13 @@ public final class KeyIdChange {
       throw new IcebergCryptoException(
               "the commit removed branches and tags that another client created just before: "
                   + String.join(", ", gone),
-              String.format(
-                  "The table is encrypted (%s is '%s'), and has all that it showed before."
-                      + " Until purge_plaintext, the rows of these snapshots can be read from %s.",
-                  EncryptionProperties.KEY_ID,
-                  EncryptionProperties.keyId(now.properties()),
-                  now.properties().get(EncryptionProperties.PLAINTEXT_METADATA)))
+              hint.apply(before))
           .inTable(table.name());
     }
   }
 
   /** The last metadata of other clients between base and commit; null: the base, or unreadable. */
-  private static TableMetadata lastPlaintext(
-      BaseTable table, TableMetadata base, TableMetadata now) {
+  private static TableMetadata lastBefore(BaseTable table, TableMetadata base, TableMetadata now) {
     FileIO io = TableFileIO.storageBelow(table.io());
     try {
       List<String> files =
@@ -222,7 +302,7 @@ public final class KeyIdChange {
       return files.stream()
           .skip(after)
           .map(file -> MetadataFile.read(io, file).metadata())
-          .takeWhile(metadata -> !hasKeyId(metadata))
+          .takeWhile(metadata -> hasKeyId(metadata) == hasKeyId(base))
           .reduce((one, later) -> later)
           .orElse(null);
     } catch (RuntimeException e) {

@@ -42,7 +42,9 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A plaintext table becomes an encrypted one in one commit, or stays as it is. */
 @ParameterizedClass
@@ -297,6 +299,69 @@ class KeyIdChangeTest extends LakeFixture {
     Table table = catalog.loadTable(T);
     assertThat(table.properties()).doesNotContainKey("encryption.key-id");
     assertThat(table.currentSnapshot()).isNull();
+  }
+
+  /**
+   * A REST server takes it beside the decryption, which adds no snapshot of that branch.
+   *
+   * @param branch where the other client appends
+   */
+  @ParameterizedTest
+  @ValueSource(strings = {"main", "work"})
+  void aSnapshotOfAnotherClientBesideADecryptionKeepsItsKeys(String branch) throws IOException {
+    Table before = TestLake.createTable(catalog, "t", Map.of());
+    if (branch.equals("work")) {
+      TestLake.append(before, 1);
+    }
+
+    BaseTable table = catalog.context().unchecked(T);
+    TableMetadata base = TestLake.metadata(catalog.loadTable(T));
+    Table other = lake.open(Map.of()).loadTable(T);
+    if (branch.equals("work")) {
+      other.manageSnapshots().createBranch(branch).commit();
+    }
+
+    other.newAppend().toBranch(branch).appendFile(TestLake.write(other, 2)).commit();
+    TableMetadata plaintext = PlaintextForm.of(base);
+    if (backend != Backend.REST) {
+      assertThatThrownBy(() -> catalog.context().commitPlaintext(T, table, base, plaintext))
+          .isInstanceOf(CommitFailedException.class);
+      return;
+    }
+
+    catalog.context().commitPlaintext(T, table, base, plaintext);
+    long added = other.refs().get(branch).snapshotId();
+    assertThatThrownBy(() -> KeyIdChange.requireDecrypted(catalog, T, base))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("lake.db.t", "snapshot " + added, "another client committed it");
+    try (EncryptedCatalog fresh = lake.open(Map.of())) {
+      Table now = fresh.loadTable(T);
+      assertThat(now.properties())
+          .containsEntry("encryption.key-id", "k1")
+          .doesNotContainKey("encryption.former-key-id");
+      assertThat(TestLake.rows(now, added)).contains(2L);
+    }
+  }
+
+  @Test
+  void aTagThatADecryptionRemovedIsTold() throws IOException {
+    Table before = TestLake.append(TestLake.createTable(catalog, "t", Map.of()), 1);
+    BaseTable table = catalog.context().unchecked(T);
+    TableMetadata base = TestLake.metadata(before);
+    Table other = lake.open(Map.of()).loadTable(T);
+    other.manageSnapshots().createTag("late", base.currentSnapshot().snapshotId()).commit();
+    String file = TestLake.metadata(other).metadataFileLocation();
+    TableMetadata plaintext = PlaintextForm.of(base);
+    if (backend != Backend.REST) {
+      assertThatThrownBy(() -> catalog.context().commitPlaintext(T, table, base, plaintext))
+          .isInstanceOf(CommitFailedException.class);
+      return;
+    }
+
+    catalog.context().commitPlaintext(T, table, base, plaintext);
+    assertThatThrownBy(() -> KeyIdChange.requireDecrypted(catalog, T, base))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("removed branches and tags", ": late (snapshot ", file);
   }
 
   private void decrypt() {

@@ -7,10 +7,14 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SortField;
+import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.types.Type;
 
 /** What becomes of a plaintext table's metadata: all but the snapshots, which name plain files. */
 public final class EncryptedForm {
@@ -61,10 +65,37 @@ public final class EncryptedForm {
     return changed;
   }
 
-  /** The same metadata, to be read and written with one of its schemas. */
+  /**
+   * The same metadata, to be read and written with one of its schemas. Where that lacks a column by
+   * which the table is partitioned or sorted, another partition spec and no order are the default:
+   * Iceberg builds no metadata otherwise.
+   */
   public static TableMetadata withSchema(TableMetadata metadata, int schemaId) {
-    return schemaId == metadata.currentSchemaId()
-        ? metadata
-        : TableMetadata.buildFrom(metadata).setCurrentSchema(schemaId).build();
+    if (schemaId == metadata.currentSchemaId()) {
+      return metadata;
+    }
+
+    Schema schema = metadata.schemasById().get(schemaId);
+    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata).setCurrentSchema(schemaId);
+    WritableSpec.setDefault(metadata, schema, builder);
+    if (!metadata.sortOrder().fields().stream().allMatch(field -> isSortable(field, schema))) {
+      builder.setDefaultSortOrder(SortOrder.unsorted());
+    }
+
+    return builder.build();
+  }
+
+  private static boolean isSortable(SortField field, Schema schema) {
+    Type type = schema.findType(field.sourceId());
+    return type != null && field.transform().canTransform(type);
+  }
+
+  /** The metadata with the current schema of another, and its default partition spec and order. */
+  static TableMetadata withSchemaOf(TableMetadata other, TableMetadata metadata) {
+    return TableMetadata.buildFrom(metadata)
+        .setCurrentSchema(other.currentSchemaId())
+        .setDefaultPartitionSpec(other.defaultSpecId())
+        .setDefaultSortOrder(other.defaultSortOrderId())
+        .build();
   }
 }

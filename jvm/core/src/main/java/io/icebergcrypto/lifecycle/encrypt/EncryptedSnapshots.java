@@ -117,7 +117,8 @@ public final class EncryptedSnapshots {
    */
   private long made(
       Version version, List<LoggedGroup> own, List<Map<String, String>> sinks, Snapshot trunk) {
-    commit(EncryptedForm.withSchema(ops.current(), version.schemaId()));
+    TableMetadata form = ops.current();
+    commit(EncryptedForm.withSchema(form, version.schemaId()));
     String branch = branch(version);
     if (branch != null && trunk != null) {
       commit(withBranch(ops.current(), branch, trunk.snapshotId()));
@@ -134,7 +135,7 @@ public final class EncryptedSnapshots {
 
     (branch == null ? next.stageOnly() : next.toBranch(branch)).commit();
     List<Snapshot> all = ops.current().snapshots();
-    commit(EncryptedForm.withSchema(ops.current(), base.currentSchemaId()));
+    commit(EncryptedForm.withSchemaOf(form, ops.current()));
     return all.get(all.size() - 1).snapshotId();
   }
 

@@ -3,10 +3,12 @@ package io.icebergcrypto.lifecycle.encrypt;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.types.Type;
 
 /**
  * Which partition spec copied rows are written with. A column may be dropped once no field of the
@@ -45,15 +47,37 @@ public final class WritableSpec {
         .collect(Collectors.toSet());
   }
 
-  /** Adds the spec of no partitions when no other can be used. */
+  /** Adds the spec of no partitions when no other can be used for rows of each schema. */
   static void ensure(TableMetadata base, TableMetadata.Builder builder) {
-    if (base.specs().stream().noneMatch(spec -> isWritable(spec, base.schema()))) {
+    if (!base.schemas().stream().allMatch(schema -> hasSpec(base, schema))) {
       builder.addPartitionSpec(PartitionSpec.unpartitioned());
+    }
+  }
+
+  private static boolean hasSpec(TableMetadata base, Schema written) {
+    return base.specs().stream()
+        .anyMatch(spec -> isWritable(spec, base.schema()) && isWritable(spec, written));
+  }
+
+  /** Makes a spec that rows of a schema can be written with the default; the same if it can. */
+  static void setDefault(TableMetadata metadata, Schema schema, TableMetadata.Builder builder) {
+    PartitionSpec spec =
+        Stream.concat(Stream.of(metadata.spec()), metadata.specs().stream())
+            .filter(one -> isWritable(one, schema))
+            .findFirst()
+            .orElse(PartitionSpec.unpartitioned());
+    if (spec != metadata.spec()) {
+      builder.setDefaultPartitionSpec(spec);
     }
   }
 
   private static boolean isWritable(PartitionSpec spec, Schema schema) {
     return spec.isUnpartitioned()
-        || spec.fields().stream().allMatch(field -> schema.findField(field.sourceId()) != null);
+        || spec.fields().stream().allMatch(field -> isWritable(field, schema));
+  }
+
+  private static boolean isWritable(PartitionField field, Schema schema) {
+    Type type = schema.findType(field.sourceId());
+    return type != null && field.transform().canTransform(type);
   }
 }

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.ManifestWriter;
@@ -18,6 +19,9 @@ import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.UpdatePartitionSpec;
+import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.types.Types;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -58,14 +62,7 @@ class EncryptedSnapshotsTest extends LakeFixture {
                 groups.put(
                     versions.get(ref),
                     Stream.concat(common.stream(), Stream.of(group(file))).toList()));
-    BaseTable made =
-        EncryptedSnapshots.make(
-            catalog,
-            "lake.db.t",
-            catalog.context().unchecked(T).operations(),
-            base,
-            PlaintextForm.of(base),
-            groups);
+    BaseTable made = make(base, groups);
     Map.of("old", 1L, "work", 2L, "main", 3L, "again", 3L)
         .forEach(
             (ref, id) ->
@@ -74,10 +71,81 @@ class EncryptedSnapshotsTest extends LakeFixture {
                     .isEqualTo(shared ? List.of(id, 4L) : List.of(id)));
   }
 
+  /** Its schema lacks a column by which the table is partitioned and sorted since. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aTagThatIsOlderThanAPartitionField(boolean replaced) throws IOException {
+    PartitionSpec byData = PartitionSpec.builderFor(TestLake.SCHEMA).identity("data").build();
+    this.plain =
+        replaced
+            ? catalog.createTable(T, TestLake.SCHEMA, byData)
+            : catalog.createTable(T, TestLake.SCHEMA);
+    Table files = catalog.createTable(TableIdentifier.of(TestLake.DB, "files"), TestLake.SCHEMA);
+    DataFile old = in(plain.spec(), TestLake.write(files, 1), replaced ? "data=x" : "");
+    plain.newAppend().appendFile(old).commit();
+    plain.manageSnapshots().createTag("old", plain.currentSnapshot().snapshotId()).commit();
+    plain.updateSchema().addColumn("day", Types.DateType.get()).commit();
+    UpdatePartitionSpec spec = plain.updateSpec().addField("day");
+    (replaced ? spec.removeField("data") : spec).commit();
+    plain.replaceSortOrder().asc("day").commit();
+    DataFile main = in(plain.spec(), TestLake.write(files, 2), "day=2026-01-02");
+    plain.newOverwrite().deleteFile(old).addFile(main).commit();
+    if (replaced) {
+      plain.updateSchema().deleteColumn("data").commit();
+    }
+
+    TableMetadata base = TestLake.metadata(plain);
+    Map<String, Version> versions = Version.byRef("lake.db.t", base);
+    TableMetadata form = PlaintextForm.of(base);
+    int specId = WritableSpec.of(form, base.schemasById().get(0), 0);
+    assertThat(form.spec(specId).isUnpartitioned()).isTrue();
+    BaseTable made =
+        make(
+            base,
+            Map.of(
+                versions.get("old"), List.of(group(old, plain.specs().get(0))),
+                versions.get("main"), List.of(group(main, plain.spec()))));
+    Map.of("old", 1L, "main", 2L)
+        .forEach(
+            (ref, id) ->
+                assertThat(TestLake.rows(made, made.refs().get(ref).snapshotId()))
+                    .as(ref)
+                    .containsExactly(id));
+    TableMetadata now = made.operations().current();
+    assertThat(now.snapshot(now.ref("old").snapshotId()).schemaId()).isZero();
+    assertThat(now.currentSchemaId()).isEqualTo(base.currentSchemaId());
+    assertThat(now.spec()).isEqualTo(base.spec());
+    assertThat(now.sortOrder()).isEqualTo(base.sortOrder());
+  }
+
+  private static DataFile in(PartitionSpec spec, DataFile file, String partition) {
+    return DataFiles.builder(spec)
+        .withPath(file.location())
+        .withFormat(file.format())
+        .withFileSizeInBytes(file.fileSizeInBytes())
+        .withRecordCount(file.recordCount())
+        .withPartitionPath(partition)
+        .build();
+  }
+
+  private BaseTable make(TableMetadata base, Map<Version, List<LoggedGroup>> groups) {
+    return EncryptedSnapshots.make(
+        catalog,
+        "lake.db.t",
+        catalog.context().unchecked(T).operations(),
+        base,
+        PlaintextForm.of(base),
+        groups);
+  }
+
   private LoggedGroup group(DataFile file) {
+    return group(file, plain.spec());
+  }
+
+  private LoggedGroup group(DataFile file, PartitionSpec partitioned) {
     String path = file.location().replaceFirst("\\.parquet$", "-m0.avro");
     ManifestWriter<DataFile> writer =
-        ManifestFiles.write(2, plain.spec(), plain.io().newOutputFile(path), null);
+        ManifestFiles.write(2, partitioned, plain.io().newOutputFile(path), null);
     try (writer) {
       writer.add(file);
     } catch (IOException e) {

@@ -22,6 +22,7 @@ import io.icebergcrypto.spark.table.Progress;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -74,6 +75,7 @@ public final class TableDecryption {
   private final CopyProof proof;
   private final Progress progress;
   private final List<LoggedGroup> copied = new ArrayList<>();
+  private final Map<Version, List<LoggedGroup>> compared = new HashMap<>(); // with these copies
   private CreatedFiles creating; // by the group that is being copied; null: not now
   private String manifest; // and where that is to be listed
   private String example = "data files"; // of the copy
@@ -82,6 +84,7 @@ public final class TableDecryption {
   private Map<Version, List<LoggedGroup>> kept = Map.of(); // those that the commit has
   private final Map<String, String> left = new TreeMap<>(); // plaintext, and why it is not deleted
   private boolean inUse = false; // the copy, or perhaps: a commit may get through without an answer
+  private boolean committed = false; // it is known that it did
   private TableMetadata base; // as it was last known: the table may be gone since
 
   private TableDecryption(
@@ -205,12 +208,13 @@ public final class TableDecryption {
         begin("comparing rows", 0, 0);
         TableMetadata plaintext = next.operations().current();
         Version.byRef(table.name(), base)
-            .forEach((ref, version) -> compare(plaintext, ref, version));
+            .forEach((ref, version) -> compare(plaintext, ref, version, groups.get(version)));
         begin("looking for what was copied", 0, 0);
         proof.requirePresent(behind.operations().io(), target, copied);
         begin("commit", 0, 0);
         commit(plaintext, groups);
         copied.forEach(group -> delete(group, plan.groups().values()));
+        KeyIdChange.requireDecrypted(catalog, identifier, base);
         return result(plan);
       } catch (CommitFailedException e) {
         // what the other commit brought is copied, too
@@ -232,6 +236,7 @@ public final class TableDecryption {
     this.kept = groups;
     try {
       KeyIdChange.decrypt(catalog, identifier, base, plaintext);
+      this.committed = true;
     } catch (CommitStateUnknownException e) {
       throw e;
     } catch (RuntimeException e) {
@@ -262,7 +267,12 @@ public final class TableDecryption {
     return copy;
   }
 
-  private void compare(TableMetadata next, String ref, Version version) {
+  /** Once: neither for each tag that shows a version, nor in each round. */
+  private void compare(TableMetadata next, String ref, Version version, List<LoggedGroup> copies) {
+    if (copies.equals(compared.get(version))) {
+      return;
+    }
+
     RowSums before = RowSums.of(spark, view(base, version.schemaId()), version.snapshotId());
     RowSums after = RowSums.of(spark, view(next, version.schemaId()), next.ref(ref).snapshotId());
     if (!before.isSame(after)) {
@@ -274,6 +284,8 @@ public final class TableDecryption {
                   + " iceberg-crypto: please report it.")
           .inTable(table.name());
     }
+
+    compared.put(version, copies);
   }
 
   /** The table as metadata says, which may be encrypted, with one of its schemas. */
@@ -356,7 +368,7 @@ public final class TableDecryption {
       told = told.withHint(TASKS_LEFT);
     }
 
-    if (inUse) {
+    if (inUse && !committed) {
       told = told.withHint(String.format(MAY_BE_IN_USE, example));
     }
 

@@ -54,6 +54,9 @@ public final class TableEncryption {
   /** How many of these may fail, as when files of an expired snapshot are gone. */
   private static final int FAILED_ROUNDS = 20;
 
+  /** A look at all copies before a commit counts for so long, or for as long as it took. */
+  private static final long LOOK_COUNTS_NANOS = 30_000_000_000L;
+
   private final SparkSession spark;
   private final PlaintextTable plaintext;
   private final SourceViews views;
@@ -72,6 +75,7 @@ public final class TableEncryption {
   private CopyPlan plan; // of the round before; null: it is not known what that has copied
   private boolean verified = false;
   private boolean looked = false; // whether the copies of earlier calls are still there
+  private long lookCountsUntil = System.nanoTime(); // that for all copies, before a commit
   private int copiedFiles = 0;
   private long takenBytes = 0;
   private long copyNanos = 0;
@@ -139,10 +143,11 @@ public final class TableEncryption {
   }
 
   private EncryptionReport run() {
-    int failed = 0;
+    int failed = 0; // since the last round that copied something
     for (int round = 1; ; round++) {
       CancelledException.check();
       TableMetadata base = plaintext.refreshed();
+      int before = copiedFiles;
       try {
         EncryptionReport done = round(base);
         if (done != null) {
@@ -152,25 +157,41 @@ public final class TableEncryption {
         throw e;
       } catch (Exception e) { // Spark throws checked ones undeclared
         CancelledException.rethrow(e);
-        // files of a snapshot that was expired meanwhile are gone
-        if (++failed == FAILED_ROUNDS
-            || round == ROUNDS
-            || isInForce(base) && (!isOfGoneFile(e) || areCopiesThere(base))) {
+        boolean inForce = isInForce(base);
+        if (inForce && (!isOfGoneFile(e) || areCopiesThere(base))) {
           throw failed(e);
+        }
+
+        // files of a snapshot that was expired meanwhile are gone
+        failed = copiedFiles > before ? 1 : failed + 1;
+        if (failed == FAILED_ROUNDS || round == ROUNDS) {
+          throw isOfGoneFile(e) && !inForce ? changed(round).withHint(lastFailure(e)) : failed(e);
         }
       }
 
       if (round == ROUNDS) {
-        throw new IcebergCryptoException(
-                String.format(
-                    "it was changed %d times while it was copied and compared, each time before the"
-                        + " commit",
-                    ROUNDS),
-                "It is as it was, and what was copied is kept. Stop its writers for a while, and"
-                    + " call encrypt_table again, which continues.")
-            .inTable(plaintext.name());
+        throw changed(round);
       }
     }
+  }
+
+  private IcebergCryptoException changed(int times) {
+    return new IcebergCryptoException(
+            String.format(
+                "it was changed %d times while it was copied and compared, each time before the"
+                    + " commit",
+                times),
+            "It is as it was, and what was copied is kept. Stop its writers for a while, and"
+                + " call encrypt_table again, which continues.")
+        .inTable(plaintext.name());
+  }
+
+  private static String lastFailure(Exception e) {
+    return "The last time, a file of a snapshot was gone: " + reason(e);
+  }
+
+  private static String reason(Exception e) {
+    return Causes.root(e).toString().lines().findFirst().orElse("");
   }
 
   private static boolean isOfGoneFile(Exception e) {
@@ -178,7 +199,7 @@ public final class TableEncryption {
   }
 
   private IcebergCryptoException failed(Exception e) {
-    String reason = Causes.root(e).toString().lines().findFirst().orElse("");
+    String reason = reason(e);
     if (committing) {
       return new IcebergCryptoException(
               "its commit failed: " + reason,
@@ -245,7 +266,7 @@ public final class TableEncryption {
               withCopy,
               groups);
       prove(base, next, plan.groups());
-      if (!isInForce(base) || !areCopiesThere(base)) {
+      if (!isInForce(base) || !wereCopiesThere(base)) {
         return null;
       }
 
@@ -403,6 +424,23 @@ public final class TableEncryption {
 
     this.plan = null; // it counts on those that are gone
     return false;
+  }
+
+  /**
+   * Whether that was so a short time ago: a look counts for as long as it took. The more there is,
+   * the longer it takes, and beside writers, a look right before each commit would only bring
+   * another round. What was copied since then was proved since then.
+   */
+  private boolean wereCopiesThere(TableMetadata base) {
+    long now = System.nanoTime();
+    if (now - lookCountsUntil < 0) {
+      return true;
+    }
+
+    boolean areThere = areCopiesThere(base);
+    long end = System.nanoTime();
+    this.lookCountsUntil = areThere ? end + Math.max(end - now, LOOK_COUNTS_NANOS) : now;
+    return areThere;
   }
 
   private int copies() {
