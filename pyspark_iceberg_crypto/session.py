@@ -287,17 +287,14 @@ def _forget_first_session() -> None:
 
     PySpark starts the JVM with the settings of the first session, and every later session in it gets them, too: a
     catalog would have the KMS of one and the rules of the other, and files would get keys that nobody asked for. What
-    stands outside of the program stays; so do the extensions that check column keys, which have nothing to check
-    without any, and all settings that are not this project's.
+    stands outside of the program has the value that it has there again. The extensions that check column keys stay,
+    which have nothing to check without any, and so do all settings that are not this project's.
     """
     if _running() or not _jvm.is_up() or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
-    launched, paths = _jvm.all_launched(), f"spark.sql.catalog.{PATH_CATALOG}"
+    launched = _jvm.all_launched()
     ours = [
-        key
-        for key, value in launched.items()
-        if value in (CATALOG_CLASS, SESSION_CATALOG_CLASS)
-        and (key == paths or _launch.session_setting({}, key) is None)
+        key for key, value in launched.items() if value in (CATALOG_CLASS, SESSION_CATALOG_CLASS)
     ]
     of_columns = {
         HADOOP_PREFIX + key
@@ -305,17 +302,14 @@ def _forget_first_session() -> None:
         if launched.get(HADOOP_PREFIX + chooser, "").startswith(value)
         for key in (chooser, *keys)
     }
-    stale = [
-        key
+    outside = {
+        key: _launch.session_setting({}, key)
         for key in launched
-        if (
-            any(key == name or key.startswith(f"{name}.") for name in (*ours, PATHS_LIKE))
-            or key.startswith(SESSION_PREFIX)
-            or key in of_columns
-        )
-        and _launch.session_setting({}, key) is None
-    ]
-    _jvm.forget_launched(stale)
+        if any(key == name or key.startswith(f"{name}.") for name in (*ours, PATHS_LIKE))
+        or key.startswith(SESSION_PREFIX)
+        or key in of_columns
+    }
+    _jvm.set_launched({key: value for key, value in outside.items() if value != launched[key]})
 
 
 def _check_running(

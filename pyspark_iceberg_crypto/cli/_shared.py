@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 from uuid import uuid4
@@ -30,6 +31,12 @@ from pyspark_iceberg_crypto.reports._text import visible
 
 OK, PROBLEM, UNCHECKED = _data.OK, _data.PROBLEM, _data.UNCHECKED
 LOG = f"{__name__}.log"  # the path of Spark's log, in click's meta
+IN_PLACE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EBUSY,
+    errno.EXDEV,
+)  # of a mounted file, or in a folder of others
 USAGE = 64  # EX_USAGE of sysexits.h: neither a finding nor something that may work later
 
 
@@ -85,28 +92,42 @@ def show_report(found: Report, output: str) -> None:
 
 
 def write(file: Path, text: str) -> None:
-    """Write a file, whole or not at all: one that is there stays until all of the new one is written.
+    """Write a file, where its folder allows it whole or not at all: the old one stays until the new one is written.
 
     Raises:
         ConfigurationError: it cannot be written.
     """
     try:
-        if file.exists() and not file.is_file():  # /dev/stdout, or a pipe
+        if not _is_replaced(file, text):
             file.write_text(text, encoding="utf-8")
-            return
-        target = file.resolve()  # a link stays one
-        beside = target.with_name(f".{uuid4().hex}.tmp")
-        try:
-            beside.write_text(text, encoding="utf-8")
-            if target.exists():
-                shutil.copymode(target, beside)
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigurationError(
             f"{file} cannot be written: {error.strerror}", "give a file in a folder that is there"
         ) from error
+
+
+def _is_replaced(file: Path, text: str) -> bool:
+    """Replace a file by a new one; false if the one that is there must be written to, and is as it was."""
+    if file.absolute().parts[1] in ("dev", "proc") or (file.exists() and not file.is_file()):
+        return False  # /dev/stdout, or a pipe
+    target = file.resolve()  # a link stays one
+    beside = target.with_name(f".{uuid4().hex}.tmp")
+    try:
+        beside.touch()
+        if target.exists():
+            if target.stat().st_uid != beside.stat().st_uid:
+                return False  # its owner would lose it
+            shutil.copymode(target, beside)
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(target)
+        return True
+    except OSError as error:
+        if error.errno in IN_PLACE and target.exists():
+            return False
+        raise
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
 class CommandLineError(ConfigurationError):

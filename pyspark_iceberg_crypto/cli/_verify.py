@@ -161,8 +161,8 @@ def _tell(
 ) -> int:
     """Sign a report, write it to files and show it, and say at the end what of that failed.
 
-    The report that this one is based on is not replaced by one on which none could be based: without a signature, or of
-    one table and not ok.
+    The report that this one is based on is not replaced by one on which none could be based: without a signature, or
+    with no table that is ok. That one is written beside it.
 
     Returns:
         The exit code: that of a problem, if there is one.
@@ -180,23 +180,18 @@ def _tell(
     if key_id is not None:
         report = attempt(lambda: sign(key_id)) or found
     is_base = json_file is not None and since is not None and json_file.resolve() == since.resolve()
-    is_of_several = isinstance(report, VerifyTablesReport)  # it vouches for those that are ok
-    if is_base and report is found:
-        failures.append(
-            ConfigurationError(
-                f"{json_file} is still the report of --since: the new one has no signature",
-                "have it signed (--sign-with), or give --json-file another file",
+    why = "has no signature" if report is found else "" if _vouches(report) else "is not ok"
+    if json_file is not None:
+        file = json_file
+        if is_base and why:
+            file = json_file.with_name(f"{json_file.name}.not-ok")
+            failures.append(
+                ConfigurationError(
+                    f"{json_file} is still the report of --since: the new one {why}",
+                    f"read {file}; a report that is signed (--sign-with) and ok takes its place",
+                )
             )
-        )
-    elif is_base and not report.ok and not is_of_several:
-        failures.append(
-            ConfigurationError(
-                f"{json_file} is still the report of --since: the new one is not ok",
-                "give --json-file another file, to keep the new one too",
-            )
-        )
-    elif json_file is not None:
-        attempt(lambda: _shared.write(json_file, report.to_json() + "\n"))
+        attempt(lambda: _shared.write(file, report.to_json() + "\n"))
     if html is not None:
         attempt(lambda: _shared.write(html, report.to_html()))
     if output == "json":
@@ -207,6 +202,12 @@ def _tell(
         _shared.say(failure)
     is_problem = report.exit_code == _shared.PROBLEM
     return report.exit_code if is_problem or not failures else _shared.UNCHECKED
+
+
+def _vouches(report: VerifyReport | VerifyTablesReport) -> bool:
+    """Whether another report can be based on this one, for a table at least."""
+    reports = report.reports if isinstance(report, VerifyTablesReport) else [report]
+    return any(one.ok for one in reports)
 
 
 def _verify(

@@ -9,7 +9,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -272,11 +272,14 @@ def launched_conf(key: str) -> str | None:
     return SparkConf(_jvm=SparkContext._jvm).get(key, None)
 
 
-def forget_launched(keys: Iterable[str]) -> None:
-    """Take settings out of what the running JVM was started with, so that later sessions do not have them."""
+def set_launched(settings: Mapping[str, str | None]) -> None:
+    """Change what later sessions get of the settings that the running JVM was started with; None takes one out."""
     system = _find_class(SparkContext._jvm, "java.lang.System")
-    for key in keys:
-        system.clearProperty(key)
+    for key, value in settings.items():
+        if value is None:
+            system.clearProperty(key)
+        else:
+            system.setProperty(key, value)
 
 
 def all_launched() -> dict[str, str]:

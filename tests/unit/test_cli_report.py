@@ -1,5 +1,6 @@
 """`verify` and `report` on the command line: files, signatures, several tables, exit codes. Spark is a double."""
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -218,6 +219,9 @@ def test_an_unsigned_report_does_not_replace_the_one_it_is_based_on(
         assert result.exit_code == 2
         assert document.read_text() == "signed"
         assert ("is still the report of --since" in result.stderr) == (file != other)
+        beside = tmp_path / "r.json.not-ok"
+        assert beside.exists() == (file != other)
+        beside.unlink(missing_ok=True)
     assert json.loads(other.read_text())["signature"] is None
 
 
@@ -225,19 +229,27 @@ def test_a_report_that_is_not_ok_does_not_replace_the_one_it_is_based_on(
     run: Callable[..., Result], tmp_path: Path
 ) -> None:
     """The one before it vouches for the files still. One on several tables vouches for those that are ok."""
-    document, other = tmp_path / "r.json", tmp_path / "other.json"
+    document, other, beside = (
+        tmp_path / name for name in ("r.json", "other.json", "r.json.not-ok")
+    )
     since = ("--since", str(document), "--since-key-id", "k1", "--sign-with", "k1")
-    answers = {"lake.db.t": verify_json(ok=False, unchecked_count=1), "lake.db.u": verify_json()}
+    bad = verify_json(ok=False, unchecked_count=1)
+    answers = {"lake.db.t": bad, "lake.db.u": verify_json(), "lake.db.v": bad}
     for targets, file, stays in (
         (("lake.db.t",), document, True),
         (("lake.db.t",), other, False),
         (("lake.db.t", "lake.db.u"), document, False),
+        (("lake.db.t", "lake.db.v"), document, True),
     ):
         document.write_text("signed")
         result = run("verify", *targets, *since, "--json-file", str(file), answers=answers)
         assert result.exit_code == 2
         assert (document.read_text() == "signed") == (stays or file == other)
         assert ("is still the report of --since: the new one is not ok" in result.stderr) == stays
+        assert beside.exists() == stays
+        if stays:
+            assert json.loads(beside.read_text())["signature"]["key_id"] == "k1"
+            beside.unlink()
     assert not json.loads(other.read_text())["ok"]
 
 
@@ -255,6 +267,27 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("after", 0o640)
     assert link.is_symlink() and set(tmp_path.iterdir()) == {file, link}
     _shared.write(Path(os.devnull), "x")
+
+
+@pytest.mark.parametrize("code", [errno.EBUSY, errno.EACCES, errno.ENOSPC])
+def test_a_file_that_cannot_be_replaced_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """As one that a container has mounted; a full disk is another matter."""
+
+    def refuse(self: Path, to: Path) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    file = tmp_path / "r.json"
+    file.write_text("before")
+    if code == errno.ENOSPC:
+        with pytest.raises(ConfigurationError, match=os.strerror(code)):
+            _shared.write(file, "after")
+    else:
+        _shared.write(file, "after")
+    assert file.read_text() == ("before" if code == errno.ENOSPC else "after")
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_an_unchecked_file_is_2(run: Callable[..., Result]) -> None:

@@ -250,7 +250,7 @@ def test_a_second_session_has_nothing_of_the_first_one(
         "spark.sql.catalog.site": settings.CATALOG_CLASS,
         paths: settings.CATALOG_CLASS,
         settings.PATHS_LIKE: "lake",
-        "spark.hadoop.parquet.encryption.kek.length.bits": "256",
+        "spark.hadoop.parquet.encryption.kek.length.bits": "128",
     }
     defaults("".join(f"{key} {value}\n" for key, value in outside.items()))
     launched = {
@@ -272,31 +272,33 @@ def test_a_second_session_has_nothing_of_the_first_one(
         {**DoubleKms("https://kms").properties(), "encryption.allowed-key-ids": "k"},
     )
     launched |= keys
-    forgotten: list[str] = []
+    changed: dict[str, str | None] = {}
     monkeypatch.setattr(_jvm, "is_up", lambda: True)
     monkeypatch.setattr(_jvm, "require_jars", lambda: None)
     monkeypatch.setattr(_jvm, "launched_conf", launched.get)
     monkeypatch.setattr(_jvm, "all_launched", lambda: launched)
-    monkeypatch.setattr(_jvm, "forget_launched", forgotten.extend)
+    monkeypatch.setattr(_jvm, "set_launched", changed.update)
     configured()
-    of_first = ("spark.sql.catalog.lake", "spark.sql.catalog.spark_", f"{paths}.", *keys)
-    assert set(forgotten) == {name for name in launched if name.startswith(of_first)} - {
-        "spark.sql.catalog.lakes",
-        "spark.sql.catalog.lakes.type",
-        "spark.hadoop.parquet.encryption.kek.length.bits",
+    site = "spark.sql.catalog.site."
+    of_first = ("spark.sql.catalog.lake", "spark.sql.catalog.spark_", f"{paths}.", site, *keys)
+    expected: dict[str, str | None] = {
+        name: None
+        for name in launched
+        if name.startswith(of_first) and not name.startswith("spark.sql.catalog.lakes")
     }
+    assert changed == expected | {"spark.hadoop.parquet.encryption.kek.length.bits": "128"}
 
     # Keys of another factory's are not this project's.
-    forgotten.clear()
+    changed.clear()
     launched["spark.hadoop.parquet.crypto.factory.class"] = "com.X"
     configured()
-    assert not any(name.startswith("spark.hadoop.parquet.") for name in forgotten)
+    assert not any(name.startswith("spark.hadoop.parquet.") for name in changed)
 
     # spark-submit's settings are not of a session.
-    forgotten.clear()
+    changed.clear()
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     configured()
-    assert forgotten == []
+    assert changed == {}
 
 
 def test_the_metrics_plugin_is_added_to_others() -> None:
