@@ -26,6 +26,7 @@ import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import io.icebergcrypto.metadata.CheckedLoad;
 import io.icebergcrypto.metadata.MetadataFile;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -438,10 +439,12 @@ public record CatalogContext(
    * nothing is under, is removed: without a key id it would stay, and the table be called tampered
    * with. For a snapshot with a key, the key id and the keys are put back: nobody could read it.
    *
+   * @param table as {@link #unchecked} gives it
+   * @param base the metadata that was decrypted
    * @throws CommitStateUnknownException for any failure here, a cancel included: the table was
    *     decrypted, and a caller that takes that for a refusal deletes its files
    */
-  private static void settleKeys(BaseTable table, TableMetadata base) {
+  public static void settleKeys(BaseTable table, TableMetadata base) {
     try {
       CommitRetry.commit(
           table.name(), table.operations(), Map.of(), metadata -> withSettledKeys(base, metadata));
@@ -465,10 +468,9 @@ public record CatalogContext(
       metadata.encryptionKeys().forEach(key -> builder.removeEncryptionKey(key.keyId()));
     } else {
       base.encryptionKeys().forEach(builder::addEncryptionKey);
-      builder
-          .setProperties(
-              Map.of(EncryptionProperties.KEY_ID, EncryptionProperties.keyId(base.properties())))
-          .removeProperties(Set.of(EncryptionProperties.FORMER_KEY_ID));
+      Map<String, String> own = new HashMap<>(base.properties());
+      own.keySet().retainAll(EncryptionProperties.OF_TABLES);
+      builder.setProperties(own).removeProperties(Set.of(EncryptionProperties.FORMER_KEY_ID));
     }
 
     return builder.build();

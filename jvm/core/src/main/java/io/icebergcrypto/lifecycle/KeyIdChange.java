@@ -4,6 +4,7 @@ import io.icebergcrypto.CancelledException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.behind.CommitOutcome;
 import io.icebergcrypto.config.EncryptionProperties;
@@ -130,6 +131,7 @@ public final class KeyIdChange {
 
     for (Snapshot snapshot : now.snapshots()) {
       if (snapshot.keyId() != null) {
+        CatalogContext.settleKeys(table, base); // it may have come after the first time
         throw new IcebergCryptoException(
                 String.format(
                     "snapshot %d is encrypted: another client committed it while the table was"
@@ -157,7 +159,9 @@ public final class KeyIdChange {
   /** The table after the commit, which was made even if it cannot be loaded. */
   private static BaseTable loaded(Supplier<BaseTable> load, String name, String hint) {
     try {
-      return load.get();
+      BaseTable table = load.get();
+      table.operations().current(); // is checked then
+      return table;
     } catch (IcebergCryptoException e) {
       throw e.withHint(hint);
     } catch (RuntimeException e) {

@@ -309,7 +309,8 @@ class KeyIdChangeTest extends LakeFixture {
   @ParameterizedTest
   @ValueSource(strings = {"main", "work"})
   void aSnapshotOfAnotherClientBesideADecryptionKeepsItsKeys(String branch) throws IOException {
-    Table before = TestLake.createTable(catalog, "t", Map.of());
+    Map<String, String> length = Map.of("encryption.data-key-length", "32");
+    Table before = TestLake.createTable(catalog, "t", length);
     if (branch.equals("work")) {
       TestLake.append(before, 1);
     }
@@ -338,6 +339,7 @@ class KeyIdChangeTest extends LakeFixture {
       Table now = fresh.loadTable(T);
       assertThat(now.properties())
           .containsEntry("encryption.key-id", "k1")
+          .containsAllEntriesOf(length)
           .doesNotContainKey("encryption.former-key-id");
       assertThat(TestLake.rows(now, added)).contains(2L);
     }

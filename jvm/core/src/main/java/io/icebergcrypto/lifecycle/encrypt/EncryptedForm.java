@@ -1,5 +1,6 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import java.util.Collection;
 import java.util.HashMap;
@@ -14,6 +15,7 @@ import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.types.Type;
 
 /** What becomes of a plaintext table's metadata: all but the snapshots, which name plain files. */
@@ -69,6 +71,9 @@ public final class EncryptedForm {
    * The same metadata, to be read and written with one of its schemas. Where that lacks a column by
    * which the table is partitioned or sorted, another partition spec and no order are the default:
    * Iceberg builds no metadata otherwise.
+   *
+   * @throws NotSupportedException when it builds none for this schema: a partition field has the
+   *     name of a column that was dropped since
    */
   public static TableMetadata withSchema(TableMetadata metadata, int schemaId) {
     if (schemaId == metadata.currentSchemaId()) {
@@ -76,7 +81,18 @@ public final class EncryptedForm {
     }
 
     Schema schema = metadata.schemasById().get(schemaId);
-    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata).setCurrentSchema(schemaId);
+    TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
+    try {
+      builder.setCurrentSchema(schemaId);
+    } catch (IllegalArgumentException | ValidationException e) {
+      throw new NotSupportedException(
+          String.format(
+              "an older snapshot has schema %d, which does not fit a partition spec: %s",
+              schemaId, e.getMessage()),
+          "Nothing was changed. Copy the rows of the tags and branches with this schema into other"
+              + " tables, and drop these tags and branches.");
+    }
+
     WritableSpec.setDefault(metadata, schema, builder);
     if (!metadata.sortOrder().fields().stream().allMatch(field -> isSortable(field, schema))) {
       builder.setDefaultSortOrder(SortOrder.unsorted());

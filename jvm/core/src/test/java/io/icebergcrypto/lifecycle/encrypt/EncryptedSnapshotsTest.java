@@ -1,7 +1,9 @@
 package io.icebergcrypto.lifecycle.encrypt;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -17,11 +19,14 @@ import org.apache.iceberg.ManifestFiles;
 import org.apache.iceberg.ManifestWriter;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionSpecParser;
+import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.UpdatePartitionSpec;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.types.Types;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -116,6 +121,22 @@ class EncryptedSnapshotsTest extends LakeFixture {
     assertThat(now.currentSchemaId()).isEqualTo(base.currentSchemaId());
     assertThat(now.spec()).isEqualTo(base.spec());
     assertThat(now.sortOrder()).isEqualTo(base.sortOrder());
+  }
+
+  /** Iceberg builds no metadata whose current schema is that of the tag. */
+  @Test
+  void aTagWithAColumnWhoseNameAPartitionFieldHasNow() {
+    Schema schema =
+        new Schema(
+            Types.NestedField.optional(1, "ts", Types.TimestampType.withoutZone()),
+            Types.NestedField.optional(2, "ts_day", Types.DateType.get()));
+    Table table = catalog.createTable(T, schema);
+    table.updateSchema().deleteColumn("ts_day").commit();
+    table.updateSpec().addField(Expressions.day("ts")).commit();
+    TableMetadata base = TestLake.metadata(table);
+    assertThatThrownBy(() -> EncryptedForm.withSchema(base, 0))
+        .isInstanceOf(NotSupportedException.class)
+        .hasMessageContainingAll("schema 0", "ts_day", "hint: Nothing was changed. Copy the rows");
   }
 
   private static DataFile in(PartitionSpec spec, DataFile file, String partition) {

@@ -118,6 +118,8 @@ public final class TableEncryption {
       TableEncryption encryption = new TableEncryption(spark, plaintext, options, progress);
       try {
         return options.dryRun() ? encryption.planned() : encryption.run();
+      } catch (IcebergCryptoException e) {
+        throw e.inTable(plaintext.name());
       } finally {
         CancelledException.toTheEnd(encryption::tidyUp);
       }
