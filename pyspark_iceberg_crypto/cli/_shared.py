@@ -31,12 +31,8 @@ from pyspark_iceberg_crypto.reports._text import visible
 
 OK, PROBLEM, UNCHECKED = _data.OK, _data.PROBLEM, _data.UNCHECKED
 LOG = f"{__name__}.log"  # the path of Spark's log, in click's meta
-IN_PLACE = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EBUSY,
-    errno.EXDEV,
-)  # of a mounted file, or in a folder of others
+# Why a file cannot be replaced, and yet may be written to: it is mounted, or in a folder of others.
+IN_PLACE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV)
 USAGE = 64  # EX_USAGE of sysexits.h: neither a finding nor something that may work later
 
 

@@ -5,6 +5,8 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -301,29 +303,39 @@ def test_copies_that_are_deleted_before_the_commit_are_made_again(
     assert hadoop.ids(table) == [0, 1, 10, 11]
 
 
-def test_a_copy_that_is_deleted_during_the_last_look_for_it(hadoop: Lake) -> None:
-    """The verification opens it twice; right before the commit it is looked for again."""
-    table = table_of(hadoop, 1)
-    jvm: Any = hadoop.spark.sparkContext._jvm
+@contextmanager
+def at_the_last_look(lake: Lake, act: Callable[[Any], None]) -> Iterator[Any]:
+    """Acts when a call looks for its one copy right before the commit: the verification opens that twice."""
+    jvm: Any = lake.spark.sparkContext._jvm
     storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
-    folder = hadoop.folder / "t"
-    deleted: list[Path] = []
 
     def interfere() -> None:
         storage.awaitHeld()
         storage.release()
-        storage.holdOpened(str(folder / "data"), ".parquet", 3)
+        storage.holdOpened(str(lake.folder / "t" / "data"), ".parquet", 3)
         storage.awaitHeld()
+        act(storage)
+
+    # the log has the copy, which is proved
+    storage.holdWhole(str(lake.folder / "t" / "metadata"), ".json", 1)
+    thread = threading.Thread(target=interfere)
+    thread.start()
+    yield storage
+    thread.join()
+
+
+def test_a_copy_that_is_deleted_during_the_last_look_for_it(hadoop: Lake) -> None:
+    table = table_of(hadoop, 1)
+    deleted: list[Path] = []
+
+    def delete(storage: Any) -> None:
         deleted.extend(copies(hadoop))
         for path in deleted:
             path.unlink()
         storage.release()
 
-    storage.holdWhole(str(folder / "metadata"), ".json", 1)  # the log has the copy, which is proved
-    thread = threading.Thread(target=interfere)
-    thread.start()
-    refused(hadoop, "its copy cannot be checked", "The table is as it was")
-    thread.join()
+    with at_the_last_look(hadoop, delete):
+        refused(hadoop, "its copy cannot be checked", "The table is as it was")
     assert len(deleted) == 1 and finish(hadoop) == 1
     assert hadoop.ids(table) == [0, 10]
 
@@ -331,29 +343,19 @@ def test_a_copy_that_is_deleted_during_the_last_look_for_it(hadoop: Lake) -> Non
 def test_copies_are_looked_for_once_beside_writers(hadoop: Lake) -> None:
     """Another client commits during the last look, which takes long for a large table."""
     table = table_of(hadoop, 1)
-    jvm: Any = hadoop.spark.sparkContext._jvm
-    storage = jvm.io.icebergcrypto.testing.NoChmodFileSystem
-    folder = hadoop.folder / "t"
     seen: list[Path] = []
 
-    def interfere() -> None:
-        storage.awaitHeld()
-        storage.release()
-        storage.holdOpened(str(folder / "data"), ".parquet", 3)
-        storage.awaitHeld()
+    def write(storage: Any) -> None:
         seen.extend(copies(hadoop))
         insert(hadoop, 1)
         storage.release()
-        storage.hold(str(folder / "data"), ".parquet", 1)
+        storage.hold(str(hadoop.folder / "t" / "data"), ".parquet", 1)
         storage.awaitHeld()  # what was inserted is copied now
         storage.release()
         storage.holdOpened(str(seen[0]), ".parquet", 1000)
 
-    storage.holdWhole(str(folder / "metadata"), ".json", 1)  # the log has the copy, which is proved
-    thread = threading.Thread(target=interfere)
-    thread.start()
-    assert encrypt_table(hadoop.spark, table, "k1").copied_files == 2
-    thread.join()
+    with at_the_last_look(hadoop, write) as storage:
+        assert encrypt_table(hadoop.spark, table, "k1").copied_files == 2
     assert len(seen) == 1 and storage.counted() == 0, "that was not opened again"
     hadoop.sql(f"REFRESH TABLE {table}")
     assert hadoop.ids(table) == [0, 1, 10, 11]

@@ -86,7 +86,8 @@ public final class CatalogTrust {
    */
   public static void requireOwnFiles(
       Catalog delegate, String table, Map<String, String> properties) {
-    if (isNessie(delegate) && properties.get(TableProperties.GC_ENABLED) == null) {
+    String gcEnabled = properties.get(TableProperties.GC_ENABLED);
+    if (gcEnabled == null && mayShareFiles(delegate, gcEnabled)) {
       throw new InvalidConfigurationException(
               "nothing was deleted: without gc.enabled=true, other branches may need its files",
               "Keep them. Set gc.enabled=true only if no other branch, tag or older commit is to be"

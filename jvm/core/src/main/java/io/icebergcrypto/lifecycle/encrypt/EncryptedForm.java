@@ -10,13 +10,11 @@ import java.util.Set;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
-import org.apache.iceberg.SortField;
 import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.ValidationException;
-import org.apache.iceberg.types.Type;
 
 /** What becomes of a plaintext table's metadata: all but the snapshots, which name plain files. */
 public final class EncryptedForm {
@@ -94,16 +92,12 @@ public final class EncryptedForm {
     }
 
     WritableSpec.setDefault(metadata, schema, builder);
-    if (!metadata.sortOrder().fields().stream().allMatch(field -> isSortable(field, schema))) {
+    if (!metadata.sortOrder().fields().stream()
+        .allMatch(field -> WritableSpec.hasSource(field.sourceId(), field.transform(), schema))) {
       builder.setDefaultSortOrder(SortOrder.unsorted());
     }
 
     return builder.build();
-  }
-
-  private static boolean isSortable(SortField field, Schema schema) {
-    Type type = schema.findType(field.sourceId());
-    return type != null && field.transform().canTransform(type);
   }
 
   /** The metadata with the current schema of another, and its default partition spec and order. */

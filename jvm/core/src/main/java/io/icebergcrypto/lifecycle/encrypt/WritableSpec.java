@@ -3,11 +3,11 @@ package io.icebergcrypto.lifecycle.encrypt;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.apache.iceberg.PartitionField;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.transforms.Transform;
 import org.apache.iceberg.types.Type;
 
 /**
@@ -73,11 +73,13 @@ public final class WritableSpec {
 
   private static boolean isWritable(PartitionSpec spec, Schema schema) {
     return spec.isUnpartitioned()
-        || spec.fields().stream().allMatch(field -> isWritable(field, schema));
+        || spec.fields().stream()
+            .allMatch(field -> hasSource(field.sourceId(), field.transform(), schema));
   }
 
-  private static boolean isWritable(PartitionField field, Schema schema) {
-    Type type = schema.findType(field.sourceId());
-    return type != null && field.transform().canTransform(type);
+  /** Whether a schema has the column of a partition or sort field, with a type that it takes. */
+  static boolean hasSource(int sourceId, Transform<?, ?> transform, Schema schema) {
+    Type type = schema.findType(sourceId);
+    return type != null && transform.canTransform(type);
   }
 }
