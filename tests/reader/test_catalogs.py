@@ -454,6 +454,70 @@ def test_rest_servers_that_list_the_heads_of_branches_alone(
             verified()
 
 
+def edited(document: dict[str, Any], what: str) -> None:
+    """Make metadata name a snapshot that it does not list, or disagree with itself."""
+    first, last = (one["snapshot-id"] for one in document["snapshots"])
+    document["refs"]["first"] = {"snapshot-id": first, "type": "tag"}
+    if what == "main":
+        document["current-snapshot-id"] = first
+    elif what == "none":
+        document["current-snapshot-id"] = -1
+    elif what == "text":
+        document["refs"]["first"]["snapshot-id"] = str(first)
+    else:
+        document["snapshots"] = document["snapshots"][:-1] if what == "last" else []
+    if what == "last":
+        document["refs"] = {}
+    assert last != first
+
+
+@pytest.mark.parametrize("kind", ["rest", "sql", "path"])
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("last", "the current snapshot is [0-9]+, which is not among"),
+        ("all", "branch 'main' is [0-9]+, which is not among"),
+        ("text", "tag 'first' is [0-9]+, which is not among"),
+        ("main", "branch 'main' is [0-9]+, and the current snapshot is [0-9]+"),
+        ("none", "branch 'main' is [0-9]+, and the current snapshot is -1"),
+    ],
+)
+def test_metadata_that_lacks_a_snapshot_that_it_names(
+    server: RestCatalogDouble, sql: SqlCatalog, tmp_path: Path, kind: str, what: str, words: str
+) -> None:
+    """It would be a table without these rows, and nothing of them would be verified."""
+    writer = table(tmp_path / "t", hadoop=kind == "path", signed=False)
+    writer.append([{"id": 3}])
+    edited(writer.document, what)
+    writer.write()
+    catalog: Any = RestCatalog("lake", uri=server.url) if kind == "rest" else sql
+    if kind == "rest":
+        server.tables["db.t"] = (writer.location, writer.document)
+    elif kind == "sql":
+        sql.register_table("db.t", writer.location)
+    of = [tmp_path, "t"] if kind == "path" else [catalog, "db.t"]
+    rules = {} if kind == "rest" else {"encryption.metadata-authentication": "off"}
+    for look in (open_table, verify_table, table_readers):
+        for more in ({}, {"all_snapshots": True}) if look is verify_table else ({},):
+            with pytest.raises(
+                errors.IcebergCryptoError,
+                match=rf"Table (lake\.db\.)?t: its metadata .*/{writer.metadata.name} contradicts itself: {words}",
+            ) as refused:
+                look(*of, kms=writer.kms, properties=rules, **more)
+            assert ("REST server" in refused.value.hint) == (kind == "rest")
+
+
+def test_empty_tables_name_no_snapshot(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "t", SCHEMA, hadoop=True)
+    for number in (-1, None):
+        writer.document["current-snapshot-id"] = number
+        writer.write()
+        assert ids(open_table(tmp_path, "t", kms=writer.kms)) == []
+    del writer.document["current-snapshot-id"]
+    writer.write()
+    assert ids(open_table(tmp_path, "t", kms=writer.kms)) == []
+
+
 def test_rest_refuses_a_table_whose_key_id_is_gone(
     server: RestCatalogDouble, tmp_path: Path
 ) -> None:
