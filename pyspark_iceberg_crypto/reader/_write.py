@@ -50,6 +50,7 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
     update_table_metadata,
 )
+from pyiceberg.transforms import VoidTransform
 from pyiceberg.typedef import EMPTY_DICT, Properties, Record
 from pyiceberg.types import (
     BooleanType,
@@ -534,14 +535,14 @@ class EncryptedTransaction(Transaction):
         schema = metadata.schema()
         shown = expression_to_pyarrow(bind(schema, deleted, case_sensitive), schema)
         kept = ~pc.coalesce(shown, pc.scalar(False))  # also where it is null
-        scan = self._scan(deleted, case_sensitive)
         counter = itertools.count()
         replaced: list[tuple[DataFile, list[DataFile]]] = []
         numbered = Schema(*schema.fields, _ROW_ID, _UPDATED)
-        snapshot = (scan if branch is None else scan.use_ref(branch)).snapshot()
+        snapshot = metadata.snapshot_by_name(branch)  # None: the table or branch is to be made
+        io = self._table.io
         # with the table's columns, which a branch may not have had yet
-        planner = Planner(metadata, scan.io, deleted, case_sensitive)
-        for task in planner.plan_files(snapshot.manifests(scan.io) if snapshot else ()):
+        planner = Planner(metadata, io, deleted, case_sensitive)
+        for task in planner.plan_files(snapshot.manifests(io) if snapshot else ()):
             rows = NumberedRows(metadata, _files(self._table), numbered, AlwaysTrue())
             before = rows.to_table([task])
             after = before.filter(kept)
@@ -863,10 +864,29 @@ class _Encrypted(SnapshotProducer[Any]):
         return EncryptedManifestWriter(
             files.table,
             spec,
-            self.schema(),
+            self._schema_of(spec),
             files.encrypted_output(path, self._key_length),
             self._snapshot_id,
             self._compression,
+        )
+
+    def _schema_of(self, spec: PartitionSpec) -> Schema:
+        """Return the newest schema with the columns of a spec: those of a former spec may be gone since.
+
+        Raises:
+            NotSupportedError: there is none any more, so the types of the partitions' values are not known.
+        """
+        metadata = self._transaction.table_metadata
+        columns = {
+            one.source_id for one in spec.fields if not isinstance(one.transform, VoidTransform)
+        }
+        for schema in (self.schema(), *reversed(metadata.schemas)):
+            if columns <= schema.field_ids:
+                return schema
+        raise NotSupportedError(
+            f"Table {self._table.loaded.table} is not written in Python: this change is of files of partition spec "
+            f"{spec.spec_id}, whose columns are in no schema of the table any more",
+            "Nothing was committed. Make this change with Spark.",
         )
 
     @property

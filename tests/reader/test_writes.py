@@ -437,6 +437,81 @@ def test_columns_of_partitions_and_sort_orders_stay(place: Place) -> None:
     assert place.open().schema().column_names == ["id", "text", "d", "x"]
 
 
+def formerly_partitioned(folder: Path, **properties: str) -> Writer:
+    """A table whose partitions are of a column that was dropped, once they were others."""
+    writer = Writer(folder, SCHEMA, partition="note", hadoop=True)
+    for number in (1, 2, 3):
+        note = "ab"[number % 2]
+        writer.append([{"id": number, "note": note}], partition=note)
+    writer.repartition(None)
+    writer.evolve(Schema(ID))
+    writer.document["properties"] |= properties
+    writer.write()
+    return writer
+
+
+@pytest.mark.parametrize("change", ["append", "delete", "overwrite"])
+def test_a_former_partition_column_that_is_gone(tmp_path: Path, change: str) -> None:
+    writer = formerly_partitioned(
+        tmp_path / "t",
+        **{
+            "commit.manifest-merge.enabled": "true",
+            "commit.manifest.min-count-to-merge": "2",
+            "write.summary.partition-limit": "9",
+        },
+    )
+    table = open_table(tmp_path, "t", kms=writer.kms)
+    new = rows(4).select(["id"])
+    if change == "append":
+        table.append(new)
+    elif change == "delete":
+        table.delete("id = 1")
+    else:
+        table.overwrite(new, "id = 1")
+    again = open_table(tmp_path, "t", kms=writer.kms)
+    assert ids(again) == [*([1] if change == "append" else []), 2, 3, *([4] * (change != "delete"))]
+    former = [
+        one for one in again.current_snapshot().manifests(again.io) if one.partition_spec_id == 0
+    ]
+    for one in former:
+        values = [
+            entry.data_file.partition[0] for entry in one.fetch_manifest_entry(again.io, False)
+        ]
+        (summary,) = one.partitions
+        ends = (summary.lower_bound, summary.upper_bound)
+        assert ends == (min(values).encode(), max(values).encode())
+    assert len(former) == (3 if change == "delete" else 1)  # appends merge
+    assert verify_table(tmp_path, "t", kms=writer.kms, deep=True, all_snapshots=True).ok
+
+
+def test_a_former_partition_column_that_no_schema_has(tmp_path: Path) -> None:
+    writer = formerly_partitioned(tmp_path / "t")
+    del writer.document["schemas"][0]
+    writer.write()
+    table = open_table(tmp_path, "t", kms=writer.kms)
+    before = files(tmp_path)
+    words = r"Table t is not written in Python: .* partition spec 0, whose columns are in no schema"
+    with pytest.raises(errors.NotSupportedError, match=words):
+        table.delete("id = 1")
+    assert files(tmp_path) == before
+    table.append(rows(4).select(["id"]))  # which leaves these files alone
+    assert ids(table) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("branch", ["main", "new"])
+def test_a_filter_of_a_member_finds_nothing_where_nothing_is(one: Place, branch: str) -> None:
+    member = StructType(NestedField(4, "x", LongType(), required=False))
+    table = one.create(Schema(ID, NestedField(3, "s", member, required=False)))
+    if branch != "main":
+        table.append(pa.table({"id": [3]}))
+    before = table.snapshots()
+    table.delete("s.x = 1", branch=branch)
+    assert table.snapshots() == before
+    table.overwrite(pa.table({"id": [1], "s": [{"x": 1}]}), "s.x = 1", branch=branch)
+    table.overwrite(pa.table({"id": [2], "s": [{"x": 1}]}), "s.x = 1", branch=branch)
+    assert ids(one.open().scan().use_ref(branch)) == [2]
+
+
 def test_names_that_avro_does_not_have(one: Place) -> None:
     odd = pa.table({"a b": pa.array([1, 2], pa.int64()), "c.d": ["x", "y"]})
     table = one.create(odd.schema, "db.odd")
