@@ -1218,6 +1218,25 @@ def test_defaults_of_columns_that_rows_lack(tmp_path: Path) -> None:
 # ---- names and partitions
 
 
+@pytest.mark.parametrize("number", [math.inf, -math.inf])
+def test_defaults_that_metadata_does_not_have(one: Place, number: float) -> None:
+    member = StructType(NestedField(4, "x", DoubleType(), required=False))
+    table = one.create(Schema(ID, NestedField(3, "s", member, required=False)))
+    table.append(pa.table({"id": [1]}))
+    before = files(one.folder)
+    words = rf"of table lake\.db\.t cannot have the default {number}: metadata has only finite"
+    for required in (True, False):
+        update = table.update_schema()
+        update.add_column("c", DoubleType(), required=required, default_value=number)
+        with pytest.raises(errors.ConfigurationError, match=f"Column c {words}"):
+            update.commit()
+    with pytest.raises(errors.ConfigurationError, match=rf"Column s\.x {words}"):
+        table.update_schema().set_default_value(("s", "x"), number).commit()
+    assert files(one.folder) == before
+    table.update_schema().add_column("c", DoubleType(), required=True, default_value=1.5).commit()
+    assert one.open().scan().to_arrow()["c"].to_pylist() == [1.5]
+
+
 def test_a_name_with_a_dot_has_one_folder(tmp_path: Path) -> None:
     table = create_table(tmp_path, ("db", "a.b"), SCHEMA, key_id="k1", kms=OwnKms())
     assert table.location() == (tmp_path / "db" / "a.b").as_uri()
