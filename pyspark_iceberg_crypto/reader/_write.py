@@ -880,7 +880,8 @@ class _Encrypted(SnapshotProducer[Any]):
         columns = {
             one.source_id for one in spec.fields if not isinstance(one.transform, VoidTransform)
         }
-        for schema in (self.schema(), *reversed(metadata.schemas)):
+        schemas: list[Schema] = [self.schema(), *reversed(metadata.schemas)]
+        for schema in schemas:
             if columns <= schema.field_ids:
                 return schema
         raise NotSupportedError(

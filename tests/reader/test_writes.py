@@ -1349,6 +1349,36 @@ def test_rest_servers_with_another_table_of_the_name(
         rest.create(location=rest.folder.as_uri())
 
 
+def test_rest_servers_that_stage_another_format(
+    server: RestCatalogDouble, rest: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was created: whoever drops the table drops another client's."""
+    staged = {"format-version": 2}
+    stock = RestCatalogDouble._staged
+    monkeypatch.setattr(server, "_staged", lambda body: stock(body) | staged)
+    words = r"lake\.db\.t: the catalog's server creates it with format version 2, although 3 was"
+    with pytest.raises(errors.NotSupportedError, match=words) as refused:
+        rest.create(location=rest.folder.as_uri())
+    assert "Nothing was written" in refused.value.hint and "drop" not in refused.value.hint
+    assert server.tables == {}
+
+
+def test_a_table_that_a_proxy_creates_twice(server: RestCatalogDouble, rest: Place) -> None:
+    """It is there, and the answer is a refusal: of the second request."""
+
+    def staged() -> int:
+        server.then = lambda: 409
+        return 200
+
+    server.then = staged
+    table = rest.create(location=rest.folder.as_uri())
+    assert server.then is None
+    table.append(rows(1))
+    assert ids(rest.open()) == [1]
+    with pytest.raises(TableAlreadyExistsError, match=r"lake\.db\.t already exists"):
+        rest.create(location=rest.folder.as_uri())
+
+
 @pytest.mark.parametrize(
     ("on_top", "heads_only", "branch"),
     [(0, False, "main"), (1, False, "main"), (1, True, "main"), (2, True, "main"), (0, True, None)],
