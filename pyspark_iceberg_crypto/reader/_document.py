@@ -114,9 +114,9 @@ def formed(document: Any) -> dict[str, Any]:
 
 
 def contradiction(document: Mapping[str, Any]) -> str | None:
-    """Say which snapshot a table's metadata names, and does not list; None: there is none.
+    """Say which snapshot a table's metadata names and does not list; None: it lists all of them.
 
-    Iceberg's Java refuses such metadata as well. A current snapshot of -1 is none.
+    Iceberg's Java refuses such metadata as well. A current snapshot of -1 means that the table has no snapshot.
     """
     listed = {one["snapshot-id"] for one in document.get("snapshots") or []}
     refs, current = document.get("refs") or {}, document.get("current-snapshot-id")

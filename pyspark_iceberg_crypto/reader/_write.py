@@ -50,7 +50,7 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
     update_table_metadata,
 )
-from pyiceberg.transforms import VoidTransform
+from pyiceberg.transforms import BucketTransform, IdentityTransform, VoidTransform
 from pyiceberg.typedef import EMPTY_DICT, Properties, Record
 from pyiceberg.types import (
     BooleanType,
@@ -60,6 +60,9 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    TimeType,
 )
 from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
@@ -110,6 +113,11 @@ _UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType(), 
 _FIELD_ID = b"PARQUET:field_id"
 # Types whose defaults are in metadata as Arrow has them.
 _FILLED = (BooleanType, IntegerType, LongType, FloatType, DoubleType, StringType)
+# PyIceberg fails with these transforms of these types, and names no column.
+_FAILING: dict[type, tuple[type, ...]] = {
+    BucketTransform: (TimeType,),
+    IdentityTransform: (TimestampNanoType, TimestamptzNanoType),
+}
 # Table properties of encryption that do not change how files are written; value keys are for values, not for files.
 _HARMLESS = ("encryption.plaintext-", "encryption.value-key.", "encryption.former-key-id")
 # What these may be; files are written like that.
@@ -593,11 +601,20 @@ class EncryptedTransaction(Transaction):
         """Part rows by their partitions.
 
         Raises:
-            NotSupportedError: PyIceberg would lose or double rows: it takes partitions for those of equal values, and
-                NaN does not equal itself, and 0.0 equals -0.0.
+            NotSupportedError: PyIceberg has no such partitions, or would lose or double rows: it takes partitions for
+                those of equal values, and NaN does not equal itself, and 0.0 equals -0.0.
         """
         left = len(df)
         metadata = self.table_metadata
+        for field in metadata.spec().fields:
+            failing = _FAILING.get(type(field.transform))
+            kind = metadata.schema().find_type(field.source_id) if failing else None
+            if failing and isinstance(kind, failing):
+                raise NotSupportedError(
+                    f"Table {self._table.loaded.table}: partition field {field.name}, {field.transform} of a {kind}, "
+                    "is not written in Python",
+                    "Nothing was written. Write these rows with Spark, or partition the table by another column.",
+                )
         for one in _pyiceberg.partitions(metadata.spec(), metadata.schema(), df):
             rows = one.arrow_table_partition
             left -= len(rows)
@@ -874,7 +891,7 @@ class _Encrypted(SnapshotProducer[Any]):
         """Return the newest schema with the columns of a spec: those of a former spec may be gone since.
 
         Raises:
-            NotSupportedError: there is none any more, so the types of the partitions' values are not known.
+            NotSupportedError: no schema has them any more, so the types of the partitions' values are not known.
         """
         metadata = self._transaction.table_metadata
         columns = {

@@ -79,7 +79,10 @@ from pyiceberg.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
+    TimestamptzNanoType,
     TimestamptzType,
+    TimeType,
 )
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import OperationalError
@@ -1274,6 +1277,28 @@ def test_each_transform(one: Place) -> None:
     assert ids(one.open().scan("c9 = '2026-01-01T12:00:00+00:00' and c2 = 'abc'")) == [1]
     assert ids(one.open()) == [1, 3]
     one.prove()
+
+
+@pytest.mark.parametrize(
+    ("kind", "transform", "told"),
+    [
+        (TimeType(), BucketTransform(4), r"bucket\[4\] of a time"),
+        (TimestampNanoType(), IdentityTransform(), "identity of a timestamp_ns"),
+        (TimestamptzNanoType(), IdentityTransform(), "identity of a timestamptz_ns"),
+    ],
+)
+def test_partitions_that_pyiceberg_does_not_have(
+    one: Place, kind: Any, transform: Transform[Any, Any], told: str
+) -> None:
+    schema = Schema(ID, NestedField(2, "t", kind, required=False))
+    spec = PartitionSpec(PartitionField(2, 1000, transform, "part"))
+    table = one.create(schema, partition_spec=spec)
+    before = files(one.folder)
+    row = pa.table({"id": [1], "t": pa.array([1], schema_to_pyarrow(schema).field("t").type)})
+    words = rf"Table lake\.db\.t: partition field part, {told}, is not written in Python"
+    with pytest.raises(errors.NotSupportedError, match=words):
+        table.append(row)
+    assert files(one.folder) == before
 
 
 @pytest.mark.parametrize("values", [[1.0, math.nan], [0.0, -0.0]])
