@@ -564,6 +564,22 @@ def unknown(table: str, why: object, made: Sequence[Snapshot] = ()) -> CommitSta
     )
 
 
+def unknown_of_plaintext(
+    table: str, why: str, made: Sequence[int], written: Sequence[str]
+) -> CommitStateUnknownException:
+    """Make the error of a refused commit of a plaintext table that was encrypted, or is another one, since it began."""
+    if not made:
+        return unknown(table, why)
+    ids, files = ", ".join(map(str, made)), ", ".join(written)
+    return CommitStateUnknownException(
+        f"Table {table}: it is not known whether the change was committed: its catalog refused it, perhaps as the "
+        f"second of two requests that a proxy made of one. {why}\n"
+        f"  hint: Nothing was deleted. The change was made if the plaintext table had snapshot {ids}: look in the "
+        "metadata file that the property encryption.plaintext-metadata names, or in the table under its other name. "
+        f"Only if it is not there, delete {files}, which have rows in plaintext, and make the change again."
+    )
+
+
 def committed(
     table: str, why: object, made: Sequence[Snapshot] = ()
 ) -> CommitStateUnknownException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import AssertCreate
 
-from pyspark_iceberg_crypto.errors import ConfigurationError, TableNotFoundError
+from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError, TableNotFoundError
 from pyspark_iceberg_crypto.kms import CachedKms
 from pyspark_iceberg_crypto.reader import _checks, _commit, _mac, _pyiceberg, _schemas, _write
 from pyspark_iceberg_crypto.reader._hadoop import absolute, current_metadata, folder_of
@@ -145,17 +146,34 @@ def _on_server(
         new.sort_order or UNSORTED_SORT_ORDER,
         {**new.properties(), "format-version": "3"},
     )
-    if staged.metadata.format_version != 3:
-        raise _commit.refused_server(table)
+    if (version := staged.metadata.format_version) != 3:
+        raise NotSupportedError(
+            f"Table {table}: the catalog's server creates it with format version {version}, although 3 was requested",
+            "Nothing was written. Use a version of the server that supports that format, or another catalog.",
+        )
     keys = TableKeys(table, {}, kms.for_table(str(staged.metadata.table_uuid)))
     kek = _first_kek(keys, new, tables)
     changes.append(_commit.added_key(kek))
     try:
         _, document = _commit.Rest().post(table, staged, changes, (AssertCreate(),))
     except CommitFailedException as error:
-        raise TableAlreadyExistsError(f"Table {table} already exists") from error
-    if kek.key_id not in [one.get("key-id") for one in document.get("encryption-keys") or []]:
+        document = _found(tables)
+        if not _has(document, kek):  # else a proxy asked twice
+            raise TableAlreadyExistsError(f"Table {table} already exists") from error
+    if not _has(document, kek):
         raise _commit.refused_server(table)
+
+
+def _found(tables: Tables) -> dict[str, Any]:
+    """Return what a REST server says of the table that is there; nothing if it does not answer."""
+    try:
+        return dict(tables.source.find().at.answer or {})
+    except Exception:  # noqa: BLE001 (the error that led here counts)
+        return {}
+
+
+def _has(document: Mapping[str, Any], kek: EncryptedKey) -> bool:
+    return kek.key_id in [one.get("key-id") for one in document.get("encryption-keys") or []]
 
 
 def _first_kek(keys: TableKeys, new: New, tables: Tables) -> EncryptedKey:

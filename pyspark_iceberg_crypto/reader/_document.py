@@ -10,6 +10,7 @@ import io
 import json
 import re
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
@@ -110,6 +111,25 @@ def formed(document: Any) -> dict[str, Any]:
     ):
         raise ValueError("its properties or snapshots are not as they should be")
     return document
+
+
+def contradiction(document: Mapping[str, Any]) -> str | None:
+    """Say which snapshot a table's metadata names and does not list; None: it lists all of them.
+
+    Iceberg's Java refuses such metadata as well. A current snapshot of -1 means that the table has no snapshot.
+    """
+    listed = {one["snapshot-id"] for one in document.get("snapshots") or []}
+    refs, current = document.get("refs") or {}, document.get("current-snapshot-id")
+    named = {f"{one['type']} '{name}'": one["snapshot-id"] for name, one in refs.items()}
+    if current is not None and current != -1:
+        named["the current snapshot"] = current
+    for name, one in named.items():
+        if one not in listed:
+            return f"{name} is {one}, which is not among its snapshots"
+    main = refs.get("main", {}).get("snapshot-id", current)
+    if main != current:
+        return f"branch 'main' is {main}, and the current snapshot is {current}"
+    return None
 
 
 def _is_snapshot(value: Any) -> bool:

@@ -243,6 +243,8 @@ class Tables:
         keys = TableKeys(found.name, loaded.document, kms)
         _checks.check(loaded, keys, kms, self.source.trust, self.settings)
         metadata = _metadata(found, document, text, has_rows)
+        if problem := _document.contradiction(document):
+            raise _contradictory(found, problem)
         io = found.at.io or self.source.io(found.at.location)
         kind: type[OpenedTable] = PlaintextTable
         if loaded.key_id is not None:
@@ -324,6 +326,16 @@ def _not_metadata(found: Found, why: object) -> IcebergCryptoError:
         f"Table {found.name}: {found.at.location} is not the metadata of a table: {why}",
         "It was cut off or replaced, or a later version of Iceberg wrote it. Compare it with a backup or an object "
         "version.",
+    )
+
+
+def _contradictory(found: Found, problem: str) -> IcebergCryptoError:
+    do = "Compare it with a backup or an object version."
+    if found.stored is None:
+        do = "Load the table again. If that does not help, ask whoever runs the REST server, whose answer it is."
+    return IcebergCryptoError(
+        f"Table {found.name}: its metadata {found.at.location} contradicts itself: {problem}",
+        f"Nothing was read, as rows would be missing. {do}",
     )
 
 

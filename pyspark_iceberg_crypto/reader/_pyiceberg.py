@@ -399,7 +399,7 @@ def with_snapshots(
 
 
 class TrackedTransaction(Transaction):
-    """A transaction that knows which files were written for it."""
+    """A transaction that knows which files were written for what it has not committed yet."""
 
     def __init__(self, table: Table) -> None:
         """Begin; nothing is written yet."""
@@ -416,6 +416,21 @@ class TrackedTransaction(Transaction):
         of_it = str(producer.commit_uuid)  # in names of files; others were there before
         paths = [one.file_path for one in producer._added_data_files]
         self._own += [one for one in paths if of_it in one.rpartition("/")[2]]
+
+    def commit_transaction(self) -> Table:
+        """Commit; then the files are the table's, and the transaction can be used again."""
+        committed = super().commit_transaction()
+        self._own = []
+        return committed
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self._updates)
+
+    def snapshots(self) -> list[int]:
+        """Return the ids of the snapshots that are to be committed."""
+        return [one._snapshot_id for one in self._snapshot_producers]
 
     def written(self) -> list[str]:
         """Return data files, manifests and manifest lists."""

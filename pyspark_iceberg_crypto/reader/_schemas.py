@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ _PROMOTED = (IntegerType, FloatType, UnknownType)  # specification, "Schema Evol
 
 
 def require_changes(table: str, metadata: TableMetadata, updates: Sequence[Any]) -> None:
-    """Require changes of the current schema that Java makes as well.
+    """Require changes of the schema that Java makes as well.
 
     Raises:
         ConfigurationError: one is of another kind.
@@ -25,6 +26,7 @@ def require_changes(table: str, metadata: TableMetadata, updates: Sequence[Any])
     schemas, before = [*metadata.schemas], metadata.schema()
     for update in updates:
         if isinstance(update, AddSchemaUpdate):
+            _require_defaults(table, update.schema_)
             schemas.append(update.schema_)
         elif isinstance(update, SetCurrentSchemaUpdate):
             chosen = [one for one in schemas if update.schema_id in (-1, one.schema_id)]
@@ -49,6 +51,19 @@ def require_columns(table: str, metadata: TableMetadata, schema: Schema) -> None
             "Nothing was committed: Java clients could not load the table. Keep the column, or change the partitions "
             "or the sort order first, with Spark.",
         ) from error
+
+
+def _require_defaults(table: str, schema: Schema) -> None:
+    """Require defaults that JSON has: for others PyIceberg writes null, which a required column cannot have."""
+    for one in map(schema.find_field, schema.field_ids):
+        for default in (one.initial_default, one.write_default):
+            if isinstance(default, float) and not math.isfinite(default):
+                name = schema.find_column_name(one.field_id)
+                raise ConfigurationError(
+                    f"Column {name} of table {table} cannot have the default {default}: metadata has only finite "
+                    "numbers",
+                    "Nothing was committed. Give the column another default, or none, and have this value in the rows.",
+                )
 
 
 def _require_types(table: str, before: Schema, after: Schema) -> None:

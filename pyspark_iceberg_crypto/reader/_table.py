@@ -19,7 +19,7 @@ from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError, TableNotFoundError
-from pyspark_iceberg_crypto.reader import _commit, _filters, _mac, _write
+from pyspark_iceberg_crypto.reader import _commit, _filters, _mac, _pyiceberg, _write
 from pyspark_iceberg_crypto.reader._io import refuse_pickling, refuse_writing
 from pyspark_iceberg_crypto.reader._plan import Planner
 from pyspark_iceberg_crypto.reader._pyiceberg import (
@@ -86,13 +86,7 @@ class OpenedTable(Table):
     def refresh(self) -> Table:
         """Load and check the table's metadata again; see `open_table` for errors."""
         with self._lock:
-            fresh = self._again()
-            if self.metadata.table_uuid != fresh.metadata.table_uuid:
-                raise NotSupportedError(
-                    f"Table {self.loaded.table} was dropped since it was opened, and there is another one of its name",
-                    "Open it again.",
-                )
-            self._become(fresh)
+            self._become(self._again())
         return self
 
     def _become(self, fresh: OpenedTable) -> None:
@@ -101,10 +95,16 @@ class OpenedTable(Table):
         vars(self).update({name: getattr(fresh, name) for name in names})
 
     def _again(self) -> OpenedTable:
-        """Load it again, and refuse what is not the same kind of table any more."""
+        """Load it again, and refuse another table, and what is not the same kind of table any more."""
         return self._of_same_kind(self._tables.load())
 
     def _of_same_kind(self, fresh: OpenedTable | None) -> OpenedTable:
+        if fresh is not None and fresh.metadata.table_uuid != self.metadata.table_uuid:
+            raise NotSupportedError(
+                f"Table {self.loaded.table} was dropped or renamed since it was opened, and there is another one of "
+                "its name",
+                "Nothing was committed. Open it again.",
+            )
         if fresh is None or type(fresh) is not type(self):
             raise self._is_another()
         return fresh
@@ -130,17 +130,20 @@ class PlaintextTable(OpenedTable):
         except ConfigurationError:
             if self._tables.kms is not None:  # else it is encrypted, and nothing unwraps its keys
                 raise
-        with _commit.before_the_commit():
-            return self._of_same_kind(fresh)
+        return self._of_same_kind(fresh)
 
     def _do_commit(
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...]
     ) -> None:
-        self._again()
+        with _commit.before_the_commit():
+            self._again()
         super()._do_commit(updates, requirements)
 
     def _is_another(self) -> NotSupportedError:
-        return _was_encrypted(self.loaded.table)
+        return NotSupportedError(
+            f"Table {self.loaded.table} was encrypted since it was opened",
+            "Nothing was committed. Open it again with open_table.",
+        )
 
 
 class PlaintextTransaction(TrackedTransaction):
@@ -150,24 +153,23 @@ class PlaintextTransaction(TrackedTransaction):
         """Commit; see `pyiceberg.table.Transaction.commit_transaction`.
 
         Raises:
-            NotSupportedError: the table was encrypted; the files of this transaction were deleted.
+            NotSupportedError: the table was encrypted, or is another one; the files of this change were deleted.
+            CommitStateUnknownException: it is, since the catalog said no, perhaps to a request that it got twice.
         """
         try:
             return super().commit_transaction()
         except NotSupportedError as error:
-            if not _commit.is_before(error):
-                raise
+            was_sent = self.has_changes and not _commit.is_before(error)
+            if was_sent and not _pyiceberg.is_sql(self.table.catalog):
+                made = self.snapshots()
+                raise _commit.unknown_of_plaintext(
+                    self.table.loaded.table, error.message, made, self.written()
+                ) from error
             left = [one for one in self.written() if not _commit.delete(self.table.io, one)]
-            raise _was_encrypted(self.table.loaded.table, left) from error
-
-
-def _was_encrypted(table: str, left: Sequence[str] = ()) -> NotSupportedError:
-    """Of a table that was plaintext; `left` are files of a change that could not be deleted."""
-    these = f"Delete {', '.join(left)}, which have rows in plaintext. " if left else ""
-    return NotSupportedError(
-        f"Table {table} was encrypted since it was opened",
-        f"Nothing was committed. {these}Open it again with open_table.",
-    )
+            if not left:
+                raise
+            these = f"Delete {', '.join(left)}, which have rows in plaintext."
+            raise type(error)(error.message, f"{error.hint} {these}") from error
 
 
 class EncryptedTable(OpenedTable):

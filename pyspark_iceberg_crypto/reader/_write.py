@@ -50,6 +50,7 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
     update_table_metadata,
 )
+from pyiceberg.transforms import BucketTransform, IdentityTransform, VoidTransform
 from pyiceberg.typedef import EMPTY_DICT, Properties, Record
 from pyiceberg.types import (
     BooleanType,
@@ -59,6 +60,9 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    TimeType,
 )
 from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
@@ -109,6 +113,11 @@ _UPDATED = NestedField(2147483539, "_last_updated_sequence_number", LongType(), 
 _FIELD_ID = b"PARQUET:field_id"
 # Types whose defaults are in metadata as Arrow has them.
 _FILLED = (BooleanType, IntegerType, LongType, FloatType, DoubleType, StringType)
+# PyIceberg fails with these transforms of these types, and names no column.
+_FAILING: dict[type, tuple[type, ...]] = {
+    BucketTransform: (TimeType,),
+    IdentityTransform: (TimestampNanoType, TimestamptzNanoType),
+}
 # Table properties of encryption that do not change how files are written; value keys are for values, not for files.
 _HARMLESS = ("encryption.plaintext-", "encryption.value-key.", "encryption.former-key-id")
 # What these may be; files are written like that.
@@ -534,14 +543,14 @@ class EncryptedTransaction(Transaction):
         schema = metadata.schema()
         shown = expression_to_pyarrow(bind(schema, deleted, case_sensitive), schema)
         kept = ~pc.coalesce(shown, pc.scalar(False))  # also where it is null
-        scan = self._scan(deleted, case_sensitive)
         counter = itertools.count()
         replaced: list[tuple[DataFile, list[DataFile]]] = []
         numbered = Schema(*schema.fields, _ROW_ID, _UPDATED)
-        snapshot = (scan if branch is None else scan.use_ref(branch)).snapshot()
+        snapshot = metadata.snapshot_by_name(branch)  # None: the table or branch is to be made
+        io = self._table.io
         # with the table's columns, which a branch may not have had yet
-        planner = Planner(metadata, scan.io, deleted, case_sensitive)
-        for task in planner.plan_files(snapshot.manifests(scan.io) if snapshot else ()):
+        planner = Planner(metadata, io, deleted, case_sensitive)
+        for task in planner.plan_files(snapshot.manifests(io) if snapshot else ()):
             rows = NumberedRows(metadata, _files(self._table), numbered, AlwaysTrue())
             before = rows.to_table([task])
             after = before.filter(kept)
@@ -592,11 +601,20 @@ class EncryptedTransaction(Transaction):
         """Part rows by their partitions.
 
         Raises:
-            NotSupportedError: PyIceberg would lose or double rows: it takes partitions for those of equal values, and
-                NaN does not equal itself, and 0.0 equals -0.0.
+            NotSupportedError: PyIceberg has no such partitions, or would lose or double rows: it takes partitions for
+                those of equal values, and NaN does not equal itself, and 0.0 equals -0.0.
         """
         left = len(df)
         metadata = self.table_metadata
+        for field in metadata.spec().fields:
+            failing = _FAILING.get(type(field.transform))
+            kind = metadata.schema().find_type(field.source_id) if failing else None
+            if failing and isinstance(kind, failing):
+                raise NotSupportedError(
+                    f"Table {self._table.loaded.table}: partition field {field.name}, {field.transform} of a {kind}, "
+                    "is not written in Python",
+                    "Nothing was written. Write these rows with Spark, or partition the table by another column.",
+                )
         for one in _pyiceberg.partitions(metadata.spec(), metadata.schema(), df):
             rows = one.arrow_table_partition
             left -= len(rows)
@@ -863,10 +881,30 @@ class _Encrypted(SnapshotProducer[Any]):
         return EncryptedManifestWriter(
             files.table,
             spec,
-            self.schema(),
+            self._schema_of(spec),
             files.encrypted_output(path, self._key_length),
             self._snapshot_id,
             self._compression,
+        )
+
+    def _schema_of(self, spec: PartitionSpec) -> Schema:
+        """Return the newest schema with the columns of a spec: those of a former spec may be gone since.
+
+        Raises:
+            NotSupportedError: no schema has them any more, so the types of the partitions' values are not known.
+        """
+        metadata = self._transaction.table_metadata
+        columns = {
+            one.source_id for one in spec.fields if not isinstance(one.transform, VoidTransform)
+        }
+        schemas: list[Schema] = [self.schema(), *reversed(metadata.schemas)]
+        for schema in schemas:
+            if columns <= schema.field_ids:
+                return schema
+        raise NotSupportedError(
+            f"Table {self._table.loaded.table} is not written in Python: this change is of files of partition spec "
+            f"{spec.spec_id}, whose columns are in no schema of the table any more",
+            "Nothing was committed. Make this change with Spark.",
         )
 
     @property

@@ -37,7 +37,8 @@ def _changed(document: dict[str, Any], change: dict[str, Any]) -> None:
         document["last-column-id"] = max(one["id"] for one in change["schema"]["fields"])
     elif action == "add-snapshot":
         document["last-sequence-number"] = change["snapshot"]["sequence-number"]
-        document["next-row-id"] += change["snapshot"]["added-rows"]
+        if document["format-version"] > 2:
+            document["next-row-id"] += change["snapshot"]["added-rows"]
     elif action == "set-current-schema":
         document["current-schema-id"] = document["schemas"][-1]["schema-id"]
     elif action == "set-snapshot-ref":

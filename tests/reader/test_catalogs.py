@@ -20,6 +20,7 @@ from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField
@@ -36,8 +37,11 @@ from reader.metastore import entry, hive
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
 
-def table(folder: Path, **options: Any) -> Writer:
+def table(folder: Path, of: Table | None = None, **options: Any) -> Writer:
+    """A table of two rows, or what another one becomes when it is encrypted in place."""
     writer = Writer(folder, SCHEMA, **options)
+    if of is not None:
+        writer.document["table-uuid"] = str(of.metadata.table_uuid)
     writer.append([{"id": 1}, {"id": 2}])
     return writer
 
@@ -85,8 +89,7 @@ def test_a_plaintext_table_that_gets_encrypted(
     sql: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change that began before leaves nothing, or says what; files that were added stay."""
-    writer = table(tmp_path / "t")
-    sql.create_table("db.t", SCHEMA)
+    writer = table(tmp_path / "t", sql.create_table("db.t", SCHEMA))
     opened = open_table(sql, "db.t", kms=writer.kms)
     written_before = str(tmp_path / "before.parquet")
     pq.write_table(rows(6), written_before)
@@ -119,6 +122,45 @@ def test_a_plaintext_table_that_gets_encrypted(
     left = {*tmp_path.rglob("*")} - before
     assert len(left) > 4 and all(str(one) in refused.value.hint for one in left)
     assert written_before not in refused.value.hint
+
+
+@pytest.mark.parametrize("words", ["encrypted", "dropped or renamed"])
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_files_of_a_commit_that_was_made_stay(
+    sql: SqlCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, is_asked: bool
+) -> None:
+    """Also if the same transaction's next commit is refused, by the database or before it is asked."""
+
+    def become_another() -> None:
+        location = writer.location
+        if words != "encrypted":
+            sql.rename_table("db.t", "db.old")
+            location = sql.create_table("db.t", SCHEMA).metadata_location
+        with sql.engine.begin() as connection:
+            statement = "UPDATE iceberg_tables SET metadata_location = :new WHERE table_name = 't'"
+            connection.execute(text(statement), {"new": location})
+
+    def commit_table(*given: Any) -> Any:
+        monkeypatch.undo()
+        become_another()
+        return sql.commit_table(*given)
+
+    writer = table(tmp_path / "t", sql.create_table("db.t", SCHEMA))
+    transaction = open_table(sql, "db.t", kms=writer.kms).transaction()
+    for each in (1, 2):
+        transaction.append(rows(each))
+        transaction.commit_transaction()
+    location = sql.load_table("db.t").metadata_location
+    before = {*tmp_path.rglob("*.parquet"), *tmp_path.rglob("*.avro")}
+    transaction.append(rows(3))
+    if is_asked:
+        monkeypatch.setattr(sql, "commit_table", commit_table)
+    else:
+        become_another()
+    with pytest.raises(errors.NotSupportedError, match=rf"lake\.db\.t was {words} since"):
+        transaction.commit_transaction()
+    assert {*tmp_path.rglob("*.parquet"), *tmp_path.rglob("*.avro")} == before
+    assert ids(sql.register_table("db.before", location)) == [1, 2]
 
 
 def test_a_plaintext_table_that_is_dropped(sql: SqlCatalog) -> None:
@@ -318,21 +360,34 @@ def test_rest_has_keys_from_the_servers_answer_alone(
         opened.refresh()
 
 
+@pytest.mark.parametrize("is_made", [True, False])
 def test_rest_a_plaintext_table_that_gets_encrypted_as_it_is_committed(
-    server: RestCatalogDouble, sql: SqlCatalog, tmp_path: Path
+    server: RestCatalogDouble, sql: SqlCatalog, tmp_path: Path, is_made: bool
 ) -> None:
-    """The server refuses, and PyIceberg would try again."""
-    writer = table(tmp_path / "t", signed=False)
+    """The server refuses, perhaps the second of two requests, and PyIceberg would try again."""
+
+    def encrypted() -> int:
+        before.append(server.tables["db.t"][1])
+        server.tables["db.t"] = (writer.location, writer.document)
+        return 409
+
     plain = sql.create_table("db.t", SCHEMA)
+    writer = table(tmp_path / "t", plain, signed=False)
     document = json.loads(plain.metadata.model_dump_json())
     server.tables["db.t"] = (plain.metadata_location, document)
     opened = open_table(RestCatalog("lake", uri=server.url), "db.t")
-    before = {*tmp_path.rglob("*")}
-    server.first = lambda: server.tables.update({"db.t": (writer.location, writer.document)})
-    with pytest.raises(errors.NotSupportedError, match="was encrypted since"):
+    before: list[Any] = []
+    if is_made:
+        server.then = encrypted
+    else:
+        server.first = encrypted
+    with pytest.raises(CommitStateUnknownException, match="was encrypted since") as unknown:
         opened.append(rows(8))
-    assert server.first is None
-    assert {one for one in tmp_path.rglob("*") if one.is_file()} <= before
+    made = [one["snapshot-id"] for one in before[0].get("snapshots", ())]
+    assert len(made) == is_made
+    assert all(f"snapshot {one}:" in str(unknown.value) for one in made)
+    (written,) = (tmp_path / "db").rglob("*.parquet")
+    assert str(written) in str(unknown.value)
 
 
 def test_rest_takes_rules_from_the_call_alone(server: RestCatalogDouble, tmp_path: Path) -> None:
@@ -397,6 +452,70 @@ def test_rest_servers_that_list_the_heads_of_branches_alone(
         server.tables["db.t"] = (location, whole)
         with nullcontext() if told_all else refused:
             verified()
+
+
+def edited(document: dict[str, Any], what: str) -> None:
+    """Make metadata name a snapshot that it does not list, or disagree with itself."""
+    first, last = (one["snapshot-id"] for one in document["snapshots"])
+    document["refs"]["first"] = {"snapshot-id": first, "type": "tag"}
+    if what == "main":
+        document["current-snapshot-id"] = first
+    elif what == "none":
+        document["current-snapshot-id"] = -1
+    elif what == "text":
+        document["refs"]["first"]["snapshot-id"] = str(first)
+    else:
+        document["snapshots"] = document["snapshots"][:-1] if what == "last" else []
+    if what == "last":
+        document["refs"] = {}
+    assert last != first
+
+
+@pytest.mark.parametrize("kind", ["rest", "sql", "path"])
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("last", "the current snapshot is [0-9]+, which is not among"),
+        ("all", "branch 'main' is [0-9]+, which is not among"),
+        ("text", "tag 'first' is [0-9]+, which is not among"),
+        ("main", "branch 'main' is [0-9]+, and the current snapshot is [0-9]+"),
+        ("none", "branch 'main' is [0-9]+, and the current snapshot is -1"),
+    ],
+)
+def test_metadata_that_lacks_a_snapshot_that_it_names(
+    server: RestCatalogDouble, sql: SqlCatalog, tmp_path: Path, kind: str, what: str, words: str
+) -> None:
+    """It would be a table without these rows, and nothing of them would be verified."""
+    writer = table(tmp_path / "t", hadoop=kind == "path", signed=False)
+    writer.append([{"id": 3}])
+    edited(writer.document, what)
+    writer.write()
+    catalog: Any = RestCatalog("lake", uri=server.url) if kind == "rest" else sql
+    if kind == "rest":
+        server.tables["db.t"] = (writer.location, writer.document)
+    elif kind == "sql":
+        sql.register_table("db.t", writer.location)
+    of = [tmp_path, "t"] if kind == "path" else [catalog, "db.t"]
+    rules = {} if kind == "rest" else {"encryption.metadata-authentication": "off"}
+    for look in (open_table, verify_table, table_readers):
+        for more in ({}, {"all_snapshots": True}) if look is verify_table else ({},):
+            with pytest.raises(
+                errors.IcebergCryptoError,
+                match=rf"Table (lake\.db\.)?t: its metadata .*/{writer.metadata.name} contradicts itself: {words}",
+            ) as refused:
+                look(*of, kms=writer.kms, properties=rules, **more)
+            assert ("REST server" in refused.value.hint) == (kind == "rest")
+
+
+def test_empty_tables_name_no_snapshot(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "t", SCHEMA, hadoop=True)
+    for number in (-1, None):
+        writer.document["current-snapshot-id"] = number
+        writer.write()
+        assert ids(open_table(tmp_path, "t", kms=writer.kms)) == []
+    del writer.document["current-snapshot-id"]
+    writer.write()
+    assert ids(open_table(tmp_path, "t", kms=writer.kms)) == []
 
 
 def test_rest_refuses_a_table_whose_key_id_is_gone(

@@ -79,7 +79,10 @@ from pyiceberg.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
+    TimestamptzNanoType,
     TimestamptzType,
+    TimeType,
 )
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import OperationalError
@@ -435,6 +438,81 @@ def test_columns_of_partitions_and_sort_orders_stay(place: Place) -> None:
     with table.update_schema() as update:
         update.delete_column("more")
     assert place.open().schema().column_names == ["id", "text", "d", "x"]
+
+
+def formerly_partitioned(folder: Path, **properties: str) -> Writer:
+    """A table whose partitions are of a column that was dropped, once they were others."""
+    writer = Writer(folder, SCHEMA, partition="note", hadoop=True)
+    for number in (1, 2, 3):
+        note = "ab"[number % 2]
+        writer.append([{"id": number, "note": note}], partition=note)
+    writer.repartition(None)
+    writer.evolve(Schema(ID))
+    writer.document["properties"] |= properties
+    writer.write()
+    return writer
+
+
+@pytest.mark.parametrize("change", ["append", "delete", "overwrite"])
+def test_a_former_partition_column_that_is_gone(tmp_path: Path, change: str) -> None:
+    writer = formerly_partitioned(
+        tmp_path / "t",
+        **{
+            "commit.manifest-merge.enabled": "true",
+            "commit.manifest.min-count-to-merge": "2",
+            "write.summary.partition-limit": "9",
+        },
+    )
+    table = open_table(tmp_path, "t", kms=writer.kms)
+    new = rows(4).select(["id"])
+    if change == "append":
+        table.append(new)
+    elif change == "delete":
+        table.delete("id = 1")
+    else:
+        table.overwrite(new, "id = 1")
+    again = open_table(tmp_path, "t", kms=writer.kms)
+    assert ids(again) == [*([1] if change == "append" else []), 2, 3, *([4] * (change != "delete"))]
+    former = [
+        one for one in again.current_snapshot().manifests(again.io) if one.partition_spec_id == 0
+    ]
+    for one in former:
+        values = [
+            entry.data_file.partition[0] for entry in one.fetch_manifest_entry(again.io, False)
+        ]
+        (summary,) = one.partitions
+        ends = (summary.lower_bound, summary.upper_bound)
+        assert ends == (min(values).encode(), max(values).encode())
+    assert len(former) == (3 if change == "delete" else 1)  # appends merge
+    assert verify_table(tmp_path, "t", kms=writer.kms, deep=True, all_snapshots=True).ok
+
+
+def test_a_former_partition_column_that_no_schema_has(tmp_path: Path) -> None:
+    writer = formerly_partitioned(tmp_path / "t")
+    del writer.document["schemas"][0]
+    writer.write()
+    table = open_table(tmp_path, "t", kms=writer.kms)
+    before = files(tmp_path)
+    words = r"Table t is not written in Python: .* partition spec 0, whose columns are in no schema"
+    with pytest.raises(errors.NotSupportedError, match=words):
+        table.delete("id = 1")
+    assert files(tmp_path) == before
+    table.append(rows(4).select(["id"]))  # which leaves these files alone
+    assert ids(table) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("branch", ["main", "new"])
+def test_a_filter_of_a_member_finds_nothing_where_nothing_is(one: Place, branch: str) -> None:
+    member = StructType(NestedField(4, "x", LongType(), required=False))
+    table = one.create(Schema(ID, NestedField(3, "s", member, required=False)))
+    if branch != "main":
+        table.append(pa.table({"id": [3]}))
+    before = table.snapshots()
+    table.delete("s.x = 1", branch=branch)
+    assert table.snapshots() == before
+    table.overwrite(pa.table({"id": [1], "s": [{"x": 1}]}), "s.x = 1", branch=branch)
+    table.overwrite(pa.table({"id": [2], "s": [{"x": 1}]}), "s.x = 1", branch=branch)
+    assert ids(one.open().scan().use_ref(branch)) == [2]
 
 
 def test_names_that_avro_does_not_have(one: Place) -> None:
@@ -1143,6 +1221,25 @@ def test_defaults_of_columns_that_rows_lack(tmp_path: Path) -> None:
 # ---- names and partitions
 
 
+@pytest.mark.parametrize("number", [math.inf, -math.inf])
+def test_defaults_that_metadata_does_not_have(one: Place, number: float) -> None:
+    member = StructType(NestedField(4, "x", DoubleType(), required=False))
+    table = one.create(Schema(ID, NestedField(3, "s", member, required=False)))
+    table.append(pa.table({"id": [1]}))
+    before = files(one.folder)
+    words = rf"of table lake\.db\.t cannot have the default {number}: metadata has only finite"
+    for required in (True, False):
+        update = table.update_schema()
+        update.add_column("c", DoubleType(), required=required, default_value=number)
+        with pytest.raises(errors.ConfigurationError, match=f"Column c {words}"):
+            update.commit()
+    with pytest.raises(errors.ConfigurationError, match=rf"Column s\.x {words}"):
+        table.update_schema().set_default_value(("s", "x"), number).commit()
+    assert files(one.folder) == before
+    table.update_schema().add_column("c", DoubleType(), required=True, default_value=1.5).commit()
+    assert one.open().scan().to_arrow()["c"].to_pylist() == [1.5]
+
+
 def test_a_name_with_a_dot_has_one_folder(tmp_path: Path) -> None:
     table = create_table(tmp_path, ("db", "a.b"), SCHEMA, key_id="k1", kms=OwnKms())
     assert table.location() == (tmp_path / "db" / "a.b").as_uri()
@@ -1180,6 +1277,28 @@ def test_each_transform(one: Place) -> None:
     assert ids(one.open().scan("c9 = '2026-01-01T12:00:00+00:00' and c2 = 'abc'")) == [1]
     assert ids(one.open()) == [1, 3]
     one.prove()
+
+
+@pytest.mark.parametrize(
+    ("kind", "transform", "told"),
+    [
+        (TimeType(), BucketTransform(4), r"bucket\[4\] of a time"),
+        (TimestampNanoType(), IdentityTransform(), "identity of a timestamp_ns"),
+        (TimestamptzNanoType(), IdentityTransform(), "identity of a timestamptz_ns"),
+    ],
+)
+def test_partitions_that_pyiceberg_does_not_have(
+    one: Place, kind: Any, transform: Transform[Any, Any], told: str
+) -> None:
+    schema = Schema(ID, NestedField(2, "t", kind, required=False))
+    spec = PartitionSpec(PartitionField(2, 1000, transform, "part"))
+    table = one.create(schema, partition_spec=spec)
+    before = files(one.folder)
+    row = pa.table({"id": [1], "t": pa.array([1], schema_to_pyarrow(schema).field("t").type)})
+    words = rf"Table lake\.db\.t: partition field part, {told}, is not written in Python"
+    with pytest.raises(errors.NotSupportedError, match=words):
+        table.append(row)
+    assert files(one.folder) == before
 
 
 @pytest.mark.parametrize("values", [[1.0, math.nan], [0.0, -0.0]])
@@ -1251,6 +1370,36 @@ def test_rest_servers_with_another_table_of_the_name(
     server: RestCatalogDouble, rest: Place
 ) -> None:
     server.then = lambda: (server.tables.update({"db.t": ("x", {"refs": {}})}), 200)[1]
+    with pytest.raises(TableAlreadyExistsError, match=r"lake\.db\.t already exists"):
+        rest.create(location=rest.folder.as_uri())
+
+
+def test_rest_servers_that_stage_another_format(
+    server: RestCatalogDouble, rest: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was created: whoever drops the table drops another client's."""
+    staged = {"format-version": 2}
+    stock = RestCatalogDouble._staged
+    monkeypatch.setattr(server, "_staged", lambda body: stock(body) | staged)
+    words = r"lake\.db\.t: the catalog's server creates it with format version 2, although 3 was"
+    with pytest.raises(errors.NotSupportedError, match=words) as refused:
+        rest.create(location=rest.folder.as_uri())
+    assert "Nothing was written" in refused.value.hint and "drop" not in refused.value.hint
+    assert server.tables == {}
+
+
+def test_a_table_that_a_proxy_creates_twice(server: RestCatalogDouble, rest: Place) -> None:
+    """It is there, and the answer is a refusal: of the second request."""
+
+    def staged() -> int:
+        server.then = lambda: 409
+        return 200
+
+    server.then = staged
+    table = rest.create(location=rest.folder.as_uri())
+    assert server.then is None
+    table.append(rows(1))
+    assert ids(rest.open()) == [1]
     with pytest.raises(TableAlreadyExistsError, match=r"lake\.db\.t already exists"):
         rest.create(location=rest.folder.as_uri())
 
