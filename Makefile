@@ -123,7 +123,8 @@ matrix: setup-test #+ Run tests on older Sparks, other Pythons and Javas, and in
 
 # What differs by the version of Spark: SQL, its servers and clusters, and what starts it.
 SPARK_TESTS := tests/catalog/tables tests/catalog/refusals tests/journeys tests/unit/test_connect.py tests/test_demo.py \
-    tests/test_examples.py::test_quickstart tests/catalog/orc/test_orc_columns.py tests/catalog/interop/test_kryo.py \
+    tests/test_examples.py::test_quickstart tests/catalog/orc/test_orc_columns.py \
+    $(addprefix tests/catalog/interop/test_,golden_tables.py kryo.py) \
     $(addprefix tests/catalog/parquet/test_,columns.py delta.py hudi.py) \
     $(addprefix tests/catalog/proof/test_,clients.py cluster.py spark_home.py spark_plaintext.py)
 # All tests without Spark, and with it a table's life, the command line, and spark-submit.

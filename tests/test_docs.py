@@ -77,12 +77,8 @@ def test_contributing_lists_every_target() -> None:
     assert targets - {"help"} <= named
 
 
-def python_blocks(document: Path) -> Iterator[str]:
-    yield from re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
-
-
 def test_python_in_documents_compiles_and_imports_what_there_is(document: Path) -> None:
-    for block in python_blocks(document):
+    for block in re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and node.module == "pyspark_iceberg_crypto":
                 for alias in node.names:

@@ -1,41 +1,34 @@
-"""Tables that each engine, each Iceberg and each earlier build wrote are read and written on by all others.
+"""Tables that each engine and each Iceberg wrote are read and written on by all others.
 
 Spark 3.5, 4.0 and 4.1 and Flink, at the same time; stock Iceberg in these Sparks, where it encrypts, which is on Hive.
 Python without Spark reads what all of them wrote.
 """
 
-import json
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 from harness.classes import CATALOG, IMPLEMENTATIONS, SPARK_CATALOG
 from harness.jars import ROOT
-from harness.keystore import TestKeystore, make_keystore
+from harness.keystore import make_keystore
 from harness.other_spark import OtherSpark
 from harness.world import STOCK, catalog_conf
 from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as PyIcebergTable
-from reader.golden import Golden
 from servers.flink import VERSIONS, Flink
 from servers.metastore import start_metastore
 from servers.rest import start_rest_server
-from vectors.write_tables import HERE, TABLES, catalog_name, copy_keys
-from vectors.write_tables import catalog_conf as golden_conf
 
 from pyspark_iceberg_crypto import Keystore
 from pyspark_iceberg_crypto.reader import open_table
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 
-BUILDS = sorted(path.stem.removeprefix("tables-") for path in HERE.glob("tables-*.zip"))
 OLDER = ("4.0", "3.5")
 MERGE_ON_READ = "'format-version'='3', 'write.delete.mode'='merge-on-read'"
 
@@ -46,16 +39,14 @@ class Table:
 
     Attributes:
         names: by which name each catalog that has it knows it.
-        more: what an inserted row has behind id and note.
         ids: those that must be in it.
     """
 
     names: list[str]
-    more: str = ""
     ids: set[int] = field(default_factory=set)
 
     def row(self, number: int) -> str:
-        return f"({number}, 'row {number}'{self.more})"
+        return f"({number}, 'row {number}')"
 
 
 class Engine(Protocol):
@@ -130,10 +121,7 @@ class OnFlink:
         return found
 
     def insert(self, rows: dict[str, str]) -> None:
-        null = "CAST(NULL AS ROW<a INT, b STRING>)"
-        inserts = [
-            f"INSERT INTO {name} VALUES {row.replace('NULL', null)}" for name, row in rows.items()
-        ]
+        inserts = [f"INSERT INTO {name} VALUES {row}" for name, row in rows.items()]
         self.flink.sql("SET 'table.dml-sync' = 'true'", *self.catalogs.values(), *inserts)
 
     def create(self, name: str) -> Table:
@@ -148,7 +136,6 @@ class OnFlink:
 class OnPython:
     """Python without Spark, which reads."""
 
-    folder: Path
     rest: str
     hive: str
     kms: Keystore
@@ -161,22 +148,13 @@ class OnPython:
         catalog, _, identifier = name.partition(".")
         if catalog == "lake":
             return open_table(RestCatalog(catalog, uri=self.rest), identifier, kms=self.kms)
-        if catalog in ("hive", "stock"):
-            return open_table(HiveCatalog(catalog, uri=self.hive), identifier, kms=self.kms)
-        _, build, kind = catalog.split("_")
-        golden = Golden(self.folder / build, kind, build)
-        if kind == "hadoop":
-            return open_table(golden.conf["warehouse"], identifier, properties=golden.conf)
-        uri = golden.conf["uri"].replace("jdbc:sqlite:", "sqlite:///")
-        return open_table(SqlCatalog(catalog, **{**golden.conf, "uri": uri}), identifier)
+        return open_table(HiveCatalog(catalog, uri=self.hive), identifier, kms=self.kms)
 
 
 @dataclass
 class Matrix:
-    """Servers, keys and engines."""
+    """All engines."""
 
-    folder: Path
-    keystore: TestKeystore
     sparks: list[OnSpark]
     flink: OnFlink
     python: OnPython
@@ -203,9 +181,6 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
     folder = tmp_path_factory.mktemp("upgrades")
     found = pythons()
     keystore = make_keystore(folder, {"k1": 256})
-    for build in BUILDS:
-        shutil.unpack_archive(HERE / f"tables-{build}.zip", folder / build)
-        copy_keys(folder / build)
     with ExitStack() as stack:
         rest = start_rest_server(folder / "rest.db", folder / "rest", folder / "rest.log")
         stack.callback(rest.stop)
@@ -222,25 +197,23 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
             spark = stack.enter_context(OtherSpark(python, conf, folder / f"spark-{i}.log"))
             versions = f"Spark {spark.versions['spark']}, Iceberg {spark.versions['iceberg']}"
             sparks.append(OnSpark(versions, spark))
-        flink = Flink(VERSIONS[0], folder / "flink", environment=hadoop_conf(folder)).start()
+        flink = Flink(VERSIONS[0], folder / "flink").start()
         stack.callback(flink.stop)
         own = Keystore(path=str(keystore.path), password_file=str(keystore.password_file))
         yield Matrix(
-            folder,
-            keystore,
             sparks,
-            OnFlink(flink, flink_catalogs(folder, rest_options)),
-            OnPython(folder, rest.uri, hive.uri, own),
+            OnFlink(flink, {"lake": create_catalog("lake", rest_options)}),
+            OnPython(rest.uri, hive.uri, own),
         )
 
 
 def catalogs(
     folder: Path, rest: dict[str, str], metastore: str, kms: dict[str, str]
 ) -> dict[str, str]:
-    """Spark's: lake on REST, hive and stock on one metastore, and those of the golden tables."""
+    """Spark's: lake on REST, hive and stock on one metastore."""
     hive = {"type": "hive", "uri": metastore, "warehouse": str(folder / "hive"), **kms}
     uncached = {"cache-enabled": "false"}
-    conf = {
+    return {
         "spark.master": "local[1]",
         "spark.driver.memory": "700m",
         "spark.driver.host": "127.0.0.1",
@@ -256,37 +229,6 @@ def catalogs(
             "stock", STOCK, {**hive, **uncached, "encryption.kms-impl": IMPLEMENTATIONS["keystore"]}
         ),
     }
-    for build in BUILDS:
-        for kind in TABLES:
-            conf |= golden_conf(kind, build, folder / build)
-    return conf
-
-
-def hadoop_conf(folder: Path) -> dict[str, str]:
-    """Flink finds the golden tables' file systems in Hadoop's configuration."""
-    (folder / "hadoop").mkdir()
-    mounts = {
-        f"fs.viewfs.mounttable.golden-{build}.link./tables": (folder / build / "tables").as_uri()
-        for build in BUILDS
-    }
-    written = "".join(
-        f"<property><name>{name}</name><value>{value}</value></property>"
-        for name, value in mounts.items()
-    )
-    (folder / "hadoop" / "core-site.xml").write_text(f"<configuration>{written}</configuration>")
-    return {"HADOOP_CONF_DIR": str(folder / "hadoop")}
-
-
-def flink_catalogs(folder: Path, rest: dict[str, str]) -> dict[str, str]:
-    """The statements that make Flink's, by name: lake, and the golden tables on a Hadoop catalog."""
-    options = {"lake": rest}
-    for build in BUILDS:
-        name = f"spark.sql.catalog.{catalog_name('hadoop', build)}."
-        conf = golden_conf("hadoop", build, folder / build).items()
-        given = {key.removeprefix(name): value for key, value in conf if key.startswith(name)}
-        given = {key: value for key, value in given.items() if not key.startswith("hadoop.")}
-        options[catalog_name("hadoop", build)] = given
-    return {name: create_catalog(name, given) for name, given in options.items()}
 
 
 def create_catalog(name: str, options: dict[str, str]) -> str:
@@ -300,8 +242,8 @@ def test_each_reads_and_writes_what_the_others_wrote(matrix: Matrix) -> None:
     newest, *_ = matrix.sparks
     for catalog in ("lake", "hive"):
         newest.session.sql(f"CREATE NAMESPACE {catalog}.db")
-    tables = [*written_by_each(matrix), *golden_tables(matrix)]
-    assert len(tables) == 3 * len(matrix.sparks) + 1 + len(BUILDS) * len(TABLES)
+    tables = list(written_by_each(matrix))
+    assert len(tables) == 3 * len(matrix.sparks) + 1
 
     for i, engine in enumerate(matrix.engines):
         rows = {}
@@ -320,10 +262,6 @@ def test_each_reads_and_writes_what_the_others_wrote(matrix: Matrix) -> None:
         for table in tables:
             report = spark.session.verify(table.names[0])
             assert report["ok"], (spark.name, report)
-        for name, states in golden_states(matrix):
-            for state, ids in states.items():
-                found = spark.session.sql(f"SELECT id FROM {name} VERSION AS OF {state}")
-                assert {row[0] for row in found} == ids, (spark.name, name, state)
 
 
 def written_by_each(matrix: Matrix) -> Iterator[Table]:
@@ -334,22 +272,3 @@ def written_by_each(matrix: Matrix) -> Iterator[Table]:
             made.names = [f"hive.db.{catalog}_{i}", f"stock.db.{catalog}_{i}"]
             yield made
     yield matrix.flink.create("lake.db.flink")
-
-
-def golden_tables(matrix: Matrix) -> Iterator[Table]:
-    for name, answers in answers_of_golden(matrix):
-        yield Table([name], ", 'r', NULL", {row["id"] for row in answers["rows"]})
-
-
-def golden_states(matrix: Matrix) -> Iterator[tuple[str, dict[str, set[int]]]]:
-    """What the tables' tag and branch had, and must have still."""
-    for name, answers in answers_of_golden(matrix):
-        states = {state: {row["id"] for row in answers[state]} for state in ("first", "work")}
-        yield name, {f"'{state}'": ids for state, ids in states.items()}
-
-
-def answers_of_golden(matrix: Matrix) -> Iterator[tuple[str, dict[str, Any]]]:
-    for build in BUILDS:
-        answers = json.loads((matrix.folder / build / "answers.json").read_text())
-        for kind in TABLES:
-            yield f"{catalog_name(kind, build)}.db.t", answers[kind]

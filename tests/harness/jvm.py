@@ -134,7 +134,8 @@ class Jvm:
             given.put(name, value)
         with typed_errors():
             if raw:
-                java = self.java_class(_implementation(properties))()
+                name = properties.get("encryption.kms-impl")
+                java = self.java_class(name or IMPLEMENTATIONS[properties["encryption.kms-type"]])()
                 java.initialize(given)
             else:
                 java = self.java_class(KMS_CLIENTS).create(given)
@@ -153,11 +154,6 @@ class Jvm:
         self.gateway.shutdown()
         process.stdin.close()  # the JVM ends itself when this pipe breaks
         process.wait(timeout=30)
-
-
-def _implementation(properties: Mapping[str, str]) -> str:
-    kind = properties.get("encryption.kms-type", "")
-    return properties.get("encryption.kms-impl") or IMPLEMENTATIONS[kind]
 
 
 def class_path(clouds: bool = True) -> str:

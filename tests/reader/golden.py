@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import InputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.table import Table
 
 from pyspark_iceberg_crypto.kms import CachedKms, from_properties
-from pyspark_iceberg_crypto.reader import _checks, _document
+from pyspark_iceberg_crypto.reader import _checks, _document, open_table
 from pyspark_iceberg_crypto.reader._checks import Loaded, Trust
 from pyspark_iceberg_crypto.reader._keys import TableKeys
 from pyspark_iceberg_crypto.reader._settings import Settings
@@ -22,7 +24,7 @@ from pyspark_iceberg_crypto.reader.proof._subject import Subject
 from pyspark_iceberg_crypto.reader.proof._verify import Options, verify
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-BUILDS = sorted(path.stem.removeprefix("tables-") for path in VECTORS.glob("tables-*.zip"))
+BUILD = "1cfc043"
 KINDS = ("hadoop", "jdbc")
 
 
@@ -74,17 +76,16 @@ class ViewFs(PyArrowFileIO):
 
 @dataclass
 class Golden:
-    """A table of a copy of what a build wrote."""
+    """A table of a copy of what an earlier build wrote."""
 
     folder: Path
     kind: str
-    build: str
     properties: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def unpacked(cls, build: str, kind: str, folder: Path) -> "Golden":
-        shutil.unpack_archive(VECTORS / f"tables-{build}.zip", folder)
-        return cls(folder, kind, build)
+    def unpacked(cls, kind: str, folder: Path) -> "Golden":
+        shutil.unpack_archive(VECTORS / f"tables-{BUILD}.zip", folder)
+        return cls(folder, kind)
 
     def __post_init__(self) -> None:
         self.properties = {**keystore(self.folder), **self.properties}
@@ -94,7 +95,7 @@ class Golden:
         return Stored(self.local(location), location)
 
     def local(self, location: str) -> Path:
-        return self.folder / location.partition(f"//golden-{self.build}/")[2]
+        return self.folder / location.partition(f"//golden-{BUILD}/")[2]
 
     @property
     def location(self) -> str:
@@ -102,7 +103,7 @@ class Golden:
         if self.kind == "hadoop":
             files = (self.folder / "tables/hadoop/db/t/metadata").glob("v*.gz.metadata.json")
             newest = max(files, key=lambda path: int(path.name[1:].partition(".")[0]))
-            return f"viewfs://golden-{self.build}/{newest.relative_to(self.folder)}"
+            return f"viewfs://golden-{BUILD}/{newest.relative_to(self.folder)}"
         with sqlite3.connect(self.folder / "jdbc.db") as database:
             of = "SELECT metadata_location FROM iceberg_tables WHERE table_name = 't'"
             return str(database.execute(of).fetchone()[0])
@@ -110,7 +111,7 @@ class Golden:
     @property
     def name(self) -> str:
         """Of the catalog, as a JDBC catalog keeps it in every row."""
-        return f"golden_{self.build}_{self.kind}"
+        return f"golden_{BUILD}_{self.kind}"
 
     @property
     def conf(self) -> dict[str, str]:
@@ -120,9 +121,23 @@ class Golden:
             "py-io-impl": "reader.golden.ViewFs",
             "golden.folder": str(self.folder),
             "type": self.kind,
-            "warehouse": f"viewfs://golden-{self.build}/tables/{self.kind}",
+            "warehouse": f"viewfs://golden-{BUILD}/tables/{self.kind}",
             "uri": f"jdbc:sqlite:{self.folder}/jdbc.db",
         }
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        """The rows of each of the table's states."""
+        every: dict[str, Any] = json.loads((self.folder / "answers.json").read_text())
+        return every[self.kind]
+
+    def opened(self) -> Table:
+        """The table, as its catalog finds it."""
+        given: dict[str, Any] = {"kms": self.client, "properties": self.conf}
+        if self.kind == "hadoop":
+            return open_table(self.conf["warehouse"], "db.t", **given)
+        conf = {**self.conf, "uri": f"sqlite:///{self.folder}/jdbc.db"}
+        return open_table(SqlCatalog(self.name, **conf), "db.t", **given)
 
     def subject(self) -> Subject:
         location = self.location

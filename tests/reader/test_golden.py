@@ -3,60 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
-from pyiceberg.table import Table
 
 from pyspark_iceberg_crypto import errors
-from pyspark_iceberg_crypto.kms import Keystore
-from pyspark_iceberg_crypto.reader import _ags1, open_table
+from pyspark_iceberg_crypto.reader import _ags1
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader._manifests import EncryptedDataFile
-
-VECTORS = Path(__file__).parents[1] / "vectors"
-
-
-class Unpacked(PyArrowFileIO):
-    """Finds the files of a golden table, whose locations are below `viewfs://`, where the test unpacked them."""
-
-    def new_input(self, location: str) -> PyArrowFile:
-        said, folder = self.properties["golden.said"], self.properties["golden.folder"]
-        return super().new_input(location.replace(said, folder))
+from reader.golden import KINDS, VECTORS, Golden
 
 
-def golden(folder: Path, build: str, kind: str) -> tuple[Callable[[], Table], Path]:
-    """What opens a golden table, and where its files are."""
-    zipfile.ZipFile(VECTORS / f"tables-{build}.zip").extractall(folder)
-    for name in ("keys.p12", "keys.password"):
-        (folder / name).write_bytes((VECTORS / name).read_bytes())
-        (folder / name).chmod(0o600)
-    kms = Keystore(path=str(folder / "keys.p12"), password_file=str(folder / "keys.password"))
-    properties = {
-        "py-io-impl": f"{__name__}.Unpacked",
-        "golden.said": f"viewfs://golden-{build}/tables",
-        "golden.folder": str(folder / "tables"),
-    }
-    if kind == "hadoop":
-        warehouse = f"viewfs://golden-{build}/tables/hadoop"
-        return lambda: open_table(warehouse, "db.t", kms=kms, properties=properties), folder
-    uri = f"sqlite:///{folder}/jdbc.db"
-    catalog = SqlCatalog(f"golden_{build}_jdbc", uri=uri, **properties)
-    return lambda: open_table(catalog, "db.t", kms=kms), folder
-
-
-@pytest.mark.parametrize("build", ["1cfc043"])
-@pytest.mark.parametrize("kind", ["hadoop", "jdbc"])
-def test_each_state_of_a_golden_table(tmp_path: Path, build: str, kind: str) -> None:
-    opened, folder = golden(tmp_path, build, kind)
-    table, answers = opened(), json.loads((folder / "answers.json").read_text())[kind]
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_state_of_a_golden_table(tmp_path: Path, kind: str) -> None:
+    golden = Golden.unpacked(kind, tmp_path)
+    table, answers = golden.opened(), golden.answers
 
     def rows(scan: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = scan.to_arrow().sort_by("id").to_pylist()
@@ -100,8 +64,8 @@ def test_a_deletion_vector_is_where_its_manifest_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A Puffin file may have vectors of other data files, and those that others have replaced."""
-    opened, _ = golden(tmp_path, "1cfc043", "hadoop")
-    table, stock = opened(), EncryptedDataFile.vector.fget
+    table = Golden.unpacked("hadoop", tmp_path).opened()
+    stock = EncryptedDataFile.vector.fget
     assert stock is not None
 
     def listed(change: Callable[[str, int, int], tuple[str, int, int]]) -> None:

@@ -31,7 +31,7 @@ from pyspark_iceberg_crypto.reader import (
 )
 from pyspark_iceberg_crypto.reader.proof import _opened
 from pyspark_iceberg_crypto.verbs.inspection import FileKey
-from reader.golden import BUILDS, KINDS, Golden, shared_client
+from reader.golden import KINDS, Golden, shared_client
 from reader.parquet_files import KEY, PREFIX, parquet
 
 Command = Callable[..., Result]
@@ -49,7 +49,7 @@ def opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Golden]:
     folder = tmp_path_factory.mktemp("golden")
-    return {kind: Golden.unpacked(BUILDS[-1], kind, folder / kind) for kind in KINDS}
+    return {kind: Golden.unpacked(kind, folder / kind) for kind in KINDS}
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import random
 import re
 import shutil
 import struct
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from pyspark_iceberg_crypto import errors
 from pyspark_iceberg_crypto.reader import _ags1, _settings, open_table
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
+from reader.golden import Golden
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -462,18 +462,15 @@ def by_java(data: bytes, key: KeyMetadata) -> bytes:
 
 
 def test_golden_metadata_that_was_edited(tmp_path: Path) -> None:
-    from reader.test_golden import golden
-
-    table, folder = golden(tmp_path, "1cfc043", "hadoop")
-    assert isinstance(table(), Table)
-    path = folder / "tables/hadoop/db/t/metadata/v10.gz.metadata.json"
+    golden = Golden.unpacked("hadoop", tmp_path)
+    assert isinstance(golden.opened(), Table)
+    path = golden.local(golden.location)
     older = path.with_name("v9.gz.metadata.json").read_bytes()
     path.write_bytes(older)
     with pytest.raises(
         errors.TamperedError, match="version 9 of it was put in place of version 10"
     ):
-        table()
+        golden.opened()
     path.write_bytes(older[:100])
     with pytest.raises(errors.IcebergCryptoError, match="cannot be decompressed"):
-        table()
-    assert zipfile.is_zipfile(Path(__file__).parents[1] / "vectors" / "tables-1cfc043.zip")
+        golden.opened()

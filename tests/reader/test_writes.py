@@ -289,7 +289,7 @@ def test_rows_that_were_deleted_before_stay_deleted(tmp_path: Path, kind: str) -
 
 
 def test_a_golden_table_of_java_is_written_on(tmp_path: Path) -> None:
-    golden = Golden.unpacked("1cfc043", "jdbc", tmp_path)
+    golden = Golden.unpacked("jdbc", tmp_path)
     properties = {"py-io-impl": f"{__name__}.Written", "golden.folder": str(tmp_path)}
     catalog = SqlCatalog(golden.name, uri=f"sqlite:///{tmp_path}/jdbc.db", **properties)
     table: Any = open_table(catalog, "db.t", kms=golden.client)

@@ -12,7 +12,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,14 +73,12 @@ class Flink:
         folder: gets its configuration and logs.
         ours: whether the jar of this project is in its lib folder.
         more: further jars there.
-        environment: variables beside those of this process.
     """
 
     version: str
     folder: Path
     ours: bool = True
     more: Sequence[Path] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
     rest: int = 0
     _processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
@@ -246,7 +244,6 @@ class Flink:
             "FLINK_OPT_DIR": str(home / "opt"),
             "FLINK_PLUGINS_DIR": str(home / "plugins"),
             "HOME": str(self.folder),  # for the SQL client's history
-            **self.environment,
         }
 
     def _minor(self) -> str:

@@ -47,7 +47,8 @@ class MetadataVictim:
         else:
             return self.served(answer)
         if writes:
-            self.assert_no_write()
+            with untouched(self.lake.folder / "t"), pytest.raises(ERRORS):
+                self.lake.sql(f"INSERT INTO {self.table} VALUES (99, 'x', 'y')")
         return noticed
 
     def noticed(self, text: str) -> str:
@@ -76,10 +77,6 @@ class MetadataVictim:
         if answer[1] == rows or answer == (names, columns_exchanged):
             return "other columns"
         raise AssertionError(f"WRONG ANSWER: {answer}, expected {self.states[-1]}")
-
-    def assert_no_write(self) -> None:
-        with untouched(self.lake.folder / "t"), pytest.raises(ERRORS):
-            self.lake.sql(f"INSERT INTO {self.table} VALUES (99, 'x', 'y')")
 
 
 NOTICED_IN_METADATA = {

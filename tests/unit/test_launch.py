@@ -23,6 +23,7 @@ from pyspark_iceberg_crypto import (
     spark_conf,
 )
 from pyspark_iceberg_crypto.jvm import _jvm, artifacts
+from pyspark_iceberg_crypto.kms import Kms
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 EXTENSION = artifacts.ICEBERG_EXTENSION
@@ -53,11 +54,11 @@ def defaults(text: str) -> None:
     (folder / "spark-defaults.conf").write_text(text)
 
 
-def configured(**settings: str) -> dict[str, str]:
+def configured(kms: Kms | None = None, **settings: str) -> dict[str, str]:
     builder = SparkSession.builder
     for key, value in settings.items():
         builder.config(key.replace("_", "."), value)
-    return configure_spark(builder)._options
+    return configure_spark(builder, kms=kms)._options
 
 
 def test_a_bare_builder_gets_jar_iceberg_and_extension(jar: str) -> None:
@@ -164,9 +165,28 @@ def test_our_coordinate_brings_our_jar_and_iceberg() -> None:
 BUNDLE = "org.double:double-bundle:1.0"
 
 
-def test_what_the_kms_needs_is_added() -> None:
-    options = configure_spark(SparkSession.builder, kms=DoubleKms("https://kms"))._options
-    assert options["spark.jars.packages"] == f"{ICEBERG},{BUNDLE}"
+DOUBLE, GCP = DoubleKms("https://kms"), GcpKms()
+OTHER_BUNDLE = "org.double:double-bundle:2.0"
+ICEBERGS_BUNDLE = "org.apache.iceberg:iceberg-gcp-bundle:1.12.0"  # it has what Google's KMS needs
+
+
+@pytest.mark.parametrize(
+    ("kms", "given", "packages"),
+    [
+        (DOUBLE, {}, [ICEBERG, BUNDLE]),
+        (DOUBLE, {"spark_jars_packages": OURS}, [OURS, BUNDLE]),
+        (DOUBLE, {"spark_jars_packages": OTHER_BUNDLE}, [OTHER_BUNDLE, ICEBERG]),
+        (DOUBLE, {"spark_jars": "/lib/double-bundle-2.0.jar"}, [ICEBERG]),
+        (DOUBLE, {"spark_jars": "/lib/double-bundle-extras-2.0.jar"}, [ICEBERG, BUNDLE]),
+        (GCP, {"spark_jars_packages": ICEBERGS_BUNDLE}, [ICEBERGS_BUNDLE, ICEBERG]),
+        (GCP, {"spark_jars": "/lib/iceberg-gcp-bundle-1.12.0.jar"}, [ICEBERG]),
+    ],
+    ids=str,
+)
+def test_what_the_kms_needs_is_added_once(
+    kms: Kms, given: dict[str, str], packages: list[str]
+) -> None:
+    assert configured(kms, **given)["spark.jars.packages"] == ",".join(packages)
 
 
 def test_what_the_kms_needs_is_added_for_a_kms_type_among_the_options(
@@ -175,44 +195,6 @@ def test_what_the_kms_needs_is_added_for_a_kms_type_among_the_options(
     monkeypatch.setitem(settings.BY_TYPE, "double", DoubleKms)
     builder = configure_spark(SparkSession.builder, options={"encryption.kms-type": "Double"})
     assert builder._options["spark.jars.packages"] == f"{ICEBERG},{BUNDLE}"
-
-
-def test_what_the_kms_needs_comes_beside_our_coordinate() -> None:
-    builder = SparkSession.builder.config("spark.jars.packages", OURS)
-    options = configure_spark(builder, kms=DoubleKms("https://kms"))._options
-    assert options["spark.jars.packages"] == f"{OURS},{BUNDLE}"
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("spark.jars.packages", "org.double:double-bundle:2.0"),
-        ("spark.jars", "/lib/double-bundle-2.0.jar"),
-    ],
-)
-def test_what_the_kms_needs_is_not_added_twice(key: str, value: str) -> None:
-    builder = SparkSession.builder.config(key, value)
-    options = configure_spark(builder, kms=DoubleKms("https://kms"))._options
-    assert BUNDLE not in options["spark.jars.packages"]
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("spark.jars.packages", "org.apache.iceberg:iceberg-gcp-bundle:1.12.0"),
-        ("spark.jars", "/lib/iceberg-gcp-bundle-1.12.0.jar"),
-    ],
-)
-def test_icebergs_bundle_of_a_cloud_holds_what_its_kms_needs(key: str, value: str) -> None:
-    builder = SparkSession.builder.config(key, value)
-    options = configure_spark(builder, kms=GcpKms())._options
-    assert "google-auth" not in options["spark.jars.packages"]
-
-
-def test_another_jar_whose_name_begins_alike_does_not_count() -> None:
-    builder = SparkSession.builder.config("spark.jars", "/lib/double-bundle-extras-2.0.jar")
-    options = configure_spark(builder, kms=DoubleKms("https://kms"))._options
-    assert BUNDLE in options["spark.jars.packages"]
 
 
 def test_an_iceberg_for_another_spark_is_refused() -> None:

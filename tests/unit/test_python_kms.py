@@ -399,20 +399,18 @@ def keystore(tmp_path_factory: pytest.TempPathFactory) -> Keystore:
     return Keystore(folder / "keys.p12", password_file=folder / "keys.password")
 
 
-GOLDEN = [
-    bytes.fromhex(entry["wrapped"])
-    for path in sorted(VECTORS.glob("keys-*.json"))
-    for entry in json.loads(path.read_text())
-    if entry["way"] == "keystore"
-]
+GOLDEN = {
+    entry["way"]: bytes.fromhex(entry["wrapped"])
+    for entry in json.loads((VECTORS / "keys-f0aa7ec.json").read_text())
+}
 
 
 def test_a_keystore_unwraps_what_java_wrapped(keystore: Keystore) -> None:
-    assert len(GOLDEN) == 3
-    assert [keystore.unwrap_key(wrapped, "k1") for wrapped in GOLDEN] == [KEK] * 3
+    of_java = GOLDEN["keystore"]
+    assert keystore.unwrap_key(of_java, "k1") == KEK
     wrapped = keystore.wrap_key(KEK, "k1")
-    assert wrapped.startswith(GOLDEN[0][:18]), "the same header"
-    assert len(wrapped) == len(GOLDEN[0])
+    assert wrapped.startswith(of_java[:18]), "the same header"
+    assert len(wrapped) == len(of_java)
     assert keystore.unwrap_key(wrapped, "k1") == KEK
     text = repr(keystore) + repr(vars(keystore)) + repr(vars(keystore._kms_client._reached))
     password = Path(keystore.password_file or "").read_text().strip()
@@ -421,7 +419,7 @@ def test_a_keystore_unwraps_what_java_wrapped(keystore: Keystore) -> None:
 
 
 def test_what_a_keystore_refuses(keystore: Keystore) -> None:
-    wrapped = GOLDEN[0]
+    wrapped = GOLDEN["keystore"]
     other = wrapped.replace(b"keystore", b"vault-xy")
     later = wrapped[:17] + b"\x02" + wrapped[18:]
     cases: list[tuple[bytes, str, type[IcebergCryptoError], str]] = [
@@ -501,7 +499,7 @@ def test_a_file_that_is_refused(
     original = Path(keystore.path).read_bytes()
     assert change(original) != original
     with pytest.raises(IcebergCryptoError) as raised:
-        at(keystore, tmp_path, change).unwrap_key(GOLDEN[0], "k1")
+        at(keystore, tmp_path, change).unwrap_key(GOLDEN["keystore"], "k1")
     assert type(raised.value) is kind, raised.value
     assert words in raised.value.message
     assert raised.value.hint
@@ -674,11 +672,7 @@ class FakeHadoop:
 def test_hadoop_kms_unwraps_what_java_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server itself, which takes a JVM, is asked in test_golden_keys.py and contract/, by night."""
     master = bytes.fromhex(json.loads((VECTORS / "master-keys.json").read_text())["hadoop"])
-    (wrapped,) = (
-        bytes.fromhex(entry["wrapped"])
-        for entry in json.loads((VECTORS / "keys-f0aa7ec.json").read_text())
-        if entry["way"] == "hadoop"
-    )
+    wrapped = GOLDEN["hadoop"]
     fake = FakeHadoop(master)
     monkeypatch.setattr(HadoopKms, "_request", lambda self, *args: fake(*args))
     kms = HadoopKms("kms://https@one;two:9600/kms", user="u")

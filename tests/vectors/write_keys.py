@@ -1,12 +1,11 @@
 """Writes golden wrapped keys with a build of this project: `python write_keys.py BUILD`.
 
 ICEBERG_CRYPTO_TEST_CLASSES names its jar, and BUILD the build, the short id of its commit. The master keys are in
-master-keys.json and keys.p12, and are made when they are not there. README.md says what is in the files.
+master-keys.json and keys.p12. README.md says what is in the files.
 """
 
 import base64
 import json
-import secrets
 import sys
 import tempfile
 import time
@@ -17,10 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-from pyspark_iceberg_crypto import ConfigurationError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for harness, servers and doubles
 
@@ -29,14 +25,12 @@ from doubles.azure_keys import Key, Version
 from doubles.azure_world import start_azure
 from doubles.gcp import GcpKmsDouble
 from harness.jvm import Jvm, start_jvm
-from harness.tls import pem_of
 from servers.hadoop_kms import ADMIN, USER, HadoopKmsServer, start_hadoop_kms
 from servers.softhsm import SoftHsm, client_properties
-from servers.vault import VaultServer, start_vault
+from servers.vault import start_vault
 from vectors.write_tables import copy_keys
 
 HERE = Path(__file__).parent
-MASTER_KEYS = HERE / "master-keys.json"
 NAME = "golden"
 KEK = bytes(range(16))
 TABLE = "6a2b2f5e-6b1c-4d3a-9a51-0c8de4a7f0aa"
@@ -91,7 +85,7 @@ def kms_clients(folder: Path, *, hadoop: bool = True) -> Iterator[tuple[Jvm, Ser
 @contextmanager
 def kms_servers(folder: Path, *, hadoop: bool = True) -> Iterator[Servers]:
     """The KMSs alone."""
-    masters = json.loads(MASTER_KEYS.read_text())
+    masters = json.loads((HERE / "master-keys.json").read_text())
     copy_keys(folder)
     with ExitStack() as stack:
         vault = start_vault(folder / "vault.log")
@@ -191,52 +185,16 @@ def put_hadoop_key(server: HadoopKmsServer, masters: dict[str, Any]) -> None:
     assert answer[0] == 201, answer
 
 
-def make_master_keys(folder: Path) -> None:
-    vault = start_vault(folder / "vault.log")
-    try:
-        backup = vault_backup(vault)
-    finally:
-        vault.stop()
-    made = {
-        "vault": backup,
-        "pkcs11": secrets.token_hex(32),
-        "gcp": {"id": "3f0c7c53-52b1-4a25-8c6b-0d5a0e0f2b11", "aes": secrets.token_hex(32)},
-        "azure": {
-            "id": secrets.token_hex(16),
-            "rsa": pem_of(rsa.generate_private_key(65537, 2048)).decode(),
-            "aes": secrets.token_hex(32),
-        },
-        "hadoop": secrets.token_hex(32),
-    }
-    MASTER_KEYS.write_text(json.dumps(made, indent=1) + "\n")
-
-
-def vault_backup(vault: VaultServer) -> str:
-    """Of a key of two versions, as Vault keeps them."""
-    vault.make_key(NAME, exportable=True, allow_plaintext_backup=True)
-    vault.rotate_key(NAME)
-    backup: str = vault.call("GET", f"transit/backup/{NAME}")["data"]["backup"]
-    return backup
-
-
 def main() -> None:
     (build,) = sys.argv[1:]
     written = []
-    with tempfile.TemporaryDirectory() as name:
-        if not MASTER_KEYS.exists():
-            make_master_keys(Path(name))
-        (folder := Path(name) / "clients").mkdir()
-        with kms_clients(folder) as (jvm, servers):
-            for way, (kms, further) in WAYS.items():
-                properties, key_id = servers.clients[kms]
-                try:
-                    client = jvm.client(properties | further, raw=True)
-                except ConfigurationError as e:
-                    sys.stderr.write(f"left out, as this build does not know it: {way}: {e}\n")
-                    continue
-                if "bound" in way:
-                    client = client.of_table(TABLE)
-                written.append({"way": way, "wrapped": client.wrap(KEK, key_id).hex()})
+    with tempfile.TemporaryDirectory() as name, kms_clients(Path(name)) as (jvm, servers):
+        for way, (kms, further) in WAYS.items():
+            properties, key_id = servers.clients[kms]
+            client = jvm.client(properties | further, raw=True)
+            if "bound" in way:
+                client = client.of_table(TABLE)
+            written.append({"way": way, "wrapped": client.wrap(KEK, key_id).hex()})
     (HERE / f"keys-{build}.json").write_text(json.dumps(written, indent=1) + "\n")
 
 

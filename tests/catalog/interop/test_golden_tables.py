@@ -1,10 +1,8 @@
-"""Tables that earlier builds wrote are read, verified and written to by this one: see vectors/README.md."""
+"""Tables that an earlier build wrote are read, verified and written to by this one: see vectors/README.md."""
 
-import functools
 import gzip
 import json
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,24 +10,25 @@ from typing import Any
 import pytest
 from harness.files import changed, files_below, plaintext_problem
 from pyspark.sql import SparkSession
-from vectors.write_tables import HERE, TABLES, catalog_conf, catalog_name, copy_keys, rows, values
+from reader import golden as unpacked
+from vectors.write_tables import catalog_conf, rows, values
 
 from pyspark_iceberg_crypto import TamperedError, typed_errors, verify_table
 
-BUILDS = sorted(path.stem.removeprefix("tables-") for path in HERE.glob("tables-*.zip"))
 MAC = "encryption.metadata-mac"
 ALL = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
 
 
 @dataclass
 class Golden:
-    """One table of a copy of what a build wrote."""
+    """One table of a copy of what a build wrote, in a catalog of Spark's."""
 
     spark: SparkSession
-    folder: Path
-    catalog: str
-    kind: str
-    answers: dict[str, Any]
+    files: unpacked.Golden
+
+    @property
+    def catalog(self) -> str:
+        return self.files.name
 
     @property
     def table(self) -> str:
@@ -46,48 +45,29 @@ class Golden:
         return str(metadata["properties"][MAC])
 
     def metadata_file(self) -> Path:
-        log = self.sql("SELECT file FROM {t}.metadata_log_entries ORDER BY timestamp")
-        inside = log[-1].file.partition("/tables/")[2]
-        return self.folder / "tables" / inside
+        return self.files.local(self.files.location)
 
 
 @pytest.fixture(scope="module")
-def unpack(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Gives a folder with a copy of a build's tables, whose catalogs are in the session then."""
-
-    @functools.cache
-    def unpacked(build: str) -> Path:
-        folder = tmp_path_factory.mktemp(f"golden-{build}")
-        shutil.unpack_archive(HERE / f"tables-{build}.zip", folder)
-        copy_keys(folder)
-        for kind in TABLES:
-            for key, value in catalog_conf(kind, build, folder).items():
-                spark.conf.set(key, value)
-        return folder
-
-    return unpacked
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of both tables: a JVM mounts a view's folder once."""
+    return tmp_path_factory.mktemp("golden")
 
 
-@pytest.fixture(params=[(build, kind) for build in BUILDS for kind in TABLES], ids="-".join)
-def golden(
-    request: pytest.FixtureRequest, spark: SparkSession, unpack: Callable[[str], Path]
-) -> Golden:
-    build, kind = request.param
-    folder = unpack(build)
-    answers = json.loads((folder / "answers.json").read_text())[kind]
-    return Golden(spark, folder, catalog_name(kind, build), kind, answers)
-
-
-def test_every_form_of_the_code_is_kept() -> None:
-    assert "1cfc043" in BUILDS
+@pytest.fixture(params=unpacked.KINDS)
+def golden(request: pytest.FixtureRequest, spark: SparkSession, folder: Path) -> Golden:
+    files = unpacked.Golden.unpacked(request.param, folder)
+    for key, value in catalog_conf(files.kind, unpacked.BUILD, folder).items():
+        spark.conf.set(key, value)
+    return Golden(spark, files)
 
 
 @pytest.mark.nightly
 def test_a_table_that_an_earlier_build_wrote(golden: Golden) -> None:
     assert golden.mac().startswith("v3.hmac-sha256.")
-    for state, expected in states(golden.answers):
+    for state, expected in states(golden.files.answers):
         assert golden.rows(state) == expected, state
-    assert rows(golden.spark, values(golden.catalog)) == golden.answers["values"]
+    assert rows(golden.spark, values(golden.catalog)) == golden.files.answers["values"]
     assert_verified(golden, 2)
     assert_changes_are_refused(golden)
 
@@ -96,17 +76,19 @@ def test_a_table_that_an_earlier_build_wrote(golden: Golden) -> None:
     golden.sql("INSERT INTO {t}.branch_work VALUES (8, 'eight', 'r', NULL)")
     assert golden.mac().startswith("v3.hmac-sha256.")
     assert ids(golden.rows()) == [1, 3, 7]
-    work = golden.answers["work"]
+    work = golden.files.answers["work"]
     assert ids(golden.rows("VERSION AS OF 'work'")) == [*ids(work), 8]
-    assert golden.rows("VERSION AS OF 'first'") == golden.answers["first"]
+    assert golden.rows("VERSION AS OF 'first'") == golden.files.answers["first"]
     assert_verified(golden, 2)
 
-    golden.sql("CALL {c}.system.rewrite_data_files('db.t', options => map('rewrite-all','true'))")
+    golden.sql(
+        "CALL {c}.system.rewrite_data_files(table => 'db.t', options => map('rewrite-all','true'))"
+    )
     golden.sql(f"CALL {{c}}.system.expire_snapshots(table => 'db.t', {ALL})")
     assert ids(golden.rows()) == [1, 3, 7]
-    assert golden.rows("VERSION AS OF 'first'") == golden.answers["first"]
+    assert golden.rows("VERSION AS OF 'first'") == golden.files.answers["first"]
     assert_verified(golden, 0)
-    written = list(files_below(golden.folder / "tables" / golden.kind / "db" / "t"))
+    written = list(files_below(golden.files.folder / "tables" / golden.files.kind / "db" / "t"))
     assert [problem for problem in map(plaintext_problem, written) if problem] == []
 
 

@@ -106,7 +106,8 @@ def test_each_is_checked_before_the_analyzer_asks(lake: Lake) -> None:
 
 def test_errors_are_those_of_the_analyzer(lake: Lake) -> None:
     good, edited = lake.create("good"), lake.create("edited")
-    newest = max(metadata_files(lake, "edited"), key=lambda path: path.name)
+    files = (lake.folder / "edited").glob(f"metadata/**/*{METADATA}")
+    newest = max(files, key=lambda path: path.name)
     metadata = json.loads(newest.read_text())
     metadata["schemas"][0]["fields"][0]["doc"] = "written by someone else"
     change(newest, json.dumps(metadata).encode())
@@ -178,7 +179,3 @@ def test_on_catalogs_that_keep_a_pointer(
     opened = found.pop("met")
     assert opened == 3 or (server["type"] == "nessie" and 3 < opened <= 6)
     assert found == {"ids": [5], "unwraps": 3}
-
-
-def metadata_files(lake: Lake, name: str) -> list[Path]:
-    return list((lake.folder / name).glob(f"metadata/**/*{METADATA}"))

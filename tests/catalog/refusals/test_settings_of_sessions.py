@@ -81,11 +81,6 @@ def create(session: SparkSession, catalog: str) -> None:
         session.sql(f"CREATE TABLE {catalog}.ns_sessions.t (id INT) USING iceberg {key}")
 
 
-def catalogs_of_a_clerk(world: World, vault: dict[str, str], catalog: str) -> dict[str, str]:
-    of_ours = {"type": "hadoop", "warehouse": str(world.root / catalog), **vault}
-    return catalog_conf(catalog, SPARK_CATALOG, of_ours | {"encryption.kms-type": "vault"})
-
-
 def test_a_catalog_of_their_own(
     clerk: SparkSession,
     start: Start,
@@ -94,7 +89,9 @@ def test_a_catalog_of_their_own(
     listener: Listener,
 ) -> None:
     catalog = f"own_{uuid.uuid4().hex[:8]}"
-    set_all(clerk, catalogs_of_a_clerk(world, vault, catalog))
+    of_ours = {"type": "hadoop", "warehouse": str(world.root / catalog), **vault}
+    of_ours["encryption.kms-type"] = "vault"
+    set_all(clerk, catalog_conf(catalog, SPARK_CATALOG, of_ours))
     name = f"spark.sql.catalog.{catalog}.encryption.kms.vault.address"
     refused(ConfigurationError, lambda: create(clerk, catalog), name, FROM, secrets=(listener.url,))
     assert listener.tokens == []

@@ -15,10 +15,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def jar_of(build: Build) -> Path:
-    return BUILD / build.artifact / "libs" / f"{build.artifact}-{VERSION}.jar"
-
-
 # The newest Spark's, and this Spark's for another Scala.
 OTHERS = [b for b in BUILDS if b is not BUILT and (b is BUILDS[0] or b.spark == BUILT.spark)]
 
@@ -27,7 +23,8 @@ OTHERS = [b for b in BUILDS if b is not BUILT and (b is BUILDS[0] or b.spark == 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside the right one"])
 def test_the_jar_of_another_spark(world: World, tmp_path: Path, other: Build, beside: bool) -> None:
     conf = world.session_conf(tmp_path / "metastore")
-    ours = [jar_of(other), *([our_jar()] * beside)]
+    jar = BUILD / other.artifact / "libs" / f"{other.artifact}-{VERSION}.jar"
+    ours = [jar, *([our_jar()] * beside)]
     iceberg = build_jars("test-jars", "iceberg-spark-runtime-*.jar")
     conf["spark.jars"] = ",".join(map(str, [*ours, *iceberg]))
     conf |= catalog_conf("fresh", SPARK_CATALOG, world.ours("hadoop"))

@@ -48,11 +48,6 @@ def make_key(lake: Lake, master: str = "k1") -> str:
     return name
 
 
-def assert_no_marker(lake: Lake, name: str = "t") -> None:
-    files = [path for path in (lake.folder / name).rglob("*") if path.is_file()]
-    assert files and not any(MARKER.encode() in path.read_bytes() for path in files)
-
-
 @pytest.mark.catalogs("jdbc")
 def test_values_of_a_plaintext_table(lake: Lake) -> None:
     key, f = make_key(lake), f"{lake.catalog}.system"
@@ -91,7 +86,8 @@ def test_values_of_a_plaintext_table(lake: Lake) -> None:
         (4, f"{MARKER}-2"),
         (5, f"{MARKER}-5"),
     ]
-    assert_no_marker(lake)
+    files = [path for path in (lake.folder / "t").rglob("*") if path.is_file()]
+    assert files and not any(MARKER.encode() in path.read_bytes() for path in files)
 
 
 def test_rotated_keys_and_compiled_code(hadoop: Lake) -> None:
@@ -262,9 +258,9 @@ def test_a_version_is_dropped(lake: Lake) -> None:
     rows = lake.sql(f"SELECT id, {again} AS ssn FROM {table}")
     spark.createDataFrame(rows).writeTo(table).overwritePartitions()
     assert lake.value(search) == 0
-    old = lake.value(
-        f"SELECT ssn FROM {table} VERSION AS OF {first_snapshot(lake, table)} WHERE id = 1"
-    )
+    snapshots = f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1"
+    of_first = f"VERSION AS OF {lake.value(snapshots)}"
+    old = lake.value(f"SELECT ssn FROM {table} {of_first} WHERE id = 1")
 
     left = drop_value_key(spark, catalog, "k", first.version, confirm=True)
     assert left == [second] == value_keys(spark, catalog)
@@ -274,11 +270,6 @@ def test_a_version_is_dropped(lake: Lake) -> None:
         with pytest.raises(KeyNotFoundError, match="was dropped"), typed_errors():
             lake.sql(f"SELECT {f}.{call}")
     assert lake.value(f"SELECT {f}.try_decrypt_value('{old}', 'k')") is None
-
-
-def first_snapshot(lake: Lake, table: str) -> int:
-    snapshots = f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1"
-    return int(lake.value(snapshots))
 
 
 @pytest.mark.nightly

@@ -168,10 +168,6 @@ def killed(spark: SparkSession, world: World, kind: str, tmp_path: Path) -> Kill
     return Killed(spark, world, kind, tmp_path)
 
 
-def live_files(lake: Lake, table: str) -> set[str]:
-    return {row.file_path for row in lake.sql(f"SELECT file_path FROM {table}.all_files")}
-
-
 @kinds
 def test_encrypt_table_is_killed_and_goes_on(killed: Killed) -> None:
     lake = killed.lake
@@ -201,7 +197,8 @@ def test_decrypt_table_is_killed_and_begins_anew(killed: Killed) -> None:
     lake = killed.lake
 
     def prove() -> None:
-        paths = [path_of(file) for file in live_files(lake, killed.table)]
+        files = lake.sql(f"SELECT DISTINCT file_path FROM {killed.table}.all_files")
+        paths = [path_of(file.file_path) for file in files]
         assert paths and not any(magic(path) in ENCRYPTED_MAGIC for path in paths)
         encrypt_table(lake.spark, killed.table, "k2")
         killed.check()
