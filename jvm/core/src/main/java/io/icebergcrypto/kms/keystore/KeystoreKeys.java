@@ -108,7 +108,7 @@ final class KeystoreKeys implements MasterKeys {
                 config.file(), keyId, version, KeyVersions.entry(keyId, version)),
             "Use the keystore that the table was written with, or restore the version from a backup"
                 + " of the file.")
-        .ofVersion();
+        .ofKeyIf(false);
   }
 
   private KeystoreFile read() {

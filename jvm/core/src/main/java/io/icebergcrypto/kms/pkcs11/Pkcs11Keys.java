@@ -113,7 +113,7 @@ final class Pkcs11Keys implements MasterKeys {
                   place, keyId, version, KeyVersions.entry(keyId, version)),
               "Use the token that the table was written with, or restore the version from the HSM's"
                   + " backup.")
-          .ofVersion();
+          .ofKeyIf(false);
     }
 
     try {
