@@ -45,9 +45,7 @@ final class HadoopKeys implements MasterKeys {
   @Override
   public ByteBuffer wrap(byte[] key, String keyId) {
     checkKeyId(keyId);
-    EncryptedKey made =
-        EncryptedKey.of(generated(keyId), keyId)
-            .orElseThrow(() -> http.noHadoopKms(GENERATE, keyId));
+    EncryptedKey made = generated(keyId);
     int number = made.number();
     byte[] start = made.encode();
     byte[] dataKey = decrypted(made, keyId);
@@ -109,14 +107,27 @@ final class HadoopKeys implements MasterKeys {
         "Another key wrapped it, or the table's metadata was changed or cut off: restore it.");
   }
 
-  private JsonObject generated(String keyId) {
-    return http.ask(GENERATE, keyId, "key/" + keyId + "/_eek?eek_op=generate&num_keys=1", null);
+  private EncryptedKey generated(String keyId) {
+    String path = "key/" + keyId + "/_eek?eek_op=generate&num_keys=1";
+    return EncryptedKey.of(http.ask(GENERATE, keyId, path, null), keyId)
+        .orElseThrow(() -> http.noHadoopKms(GENERATE, keyId));
   }
 
-  /** Whether a key has no version at all: asked to decrypt, the KMS speaks of the version only. */
+  private byte[] decrypted(EncryptedKey eek, String keyId) {
+    try {
+      return asked(eek, keyId);
+    } catch (KeyNotFoundException e) {
+      throw e.ofKeyIf(isGone(keyId));
+    }
+  }
+
+  /**
+   * Whether a key has no version at all: asked to decrypt, the KMS speaks of the version only. Of a
+   * key that was deleted it still has data keys that it generated before.
+   */
   private boolean isGone(String keyId) {
     try {
-      generated(keyId);
+      Arrays.fill(asked(generated(keyId), keyId), (byte) 0);
       return false;
     } catch (KeyNotFoundException e) {
       return true;
@@ -125,15 +136,9 @@ final class HadoopKeys implements MasterKeys {
     }
   }
 
-  private byte[] decrypted(EncryptedKey eek, String keyId) {
+  private byte[] asked(EncryptedKey eek, String keyId) {
     String path = "keyversion/" + keyId + "@" + eek.version() + "/_eek?eek_op=decrypt";
-    JsonObject answer;
-    try {
-      answer = http.ask(DECRYPT, keyId, path, eek.request(keyId));
-    } catch (KeyNotFoundException e) {
-      throw e.ofKeyIf(isGone(keyId));
-    }
-
+    JsonObject answer = http.ask(DECRYPT, keyId, path, eek.request(keyId));
     byte[] dataKey = EncryptedKey.bytes(answer, "material");
     if (dataKey.length != eek.material().length) {
       throw http.noHadoopKms(DECRYPT, keyId);

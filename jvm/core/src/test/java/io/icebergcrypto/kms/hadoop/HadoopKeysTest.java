@@ -25,23 +25,29 @@ class HadoopKeysTest {
   private static final String MATERIAL = Base64.getEncoder().encodeToString(new byte[16]);
   private static final String MADE =
       String.format(
-          "{\"versionName\": \"k@0\", \"iv\": \"%s\", \"encryptedKeyVersion\": {\"material\":"
+          "{\"versionName\": \"k@%%d\", \"iv\": \"%s\", \"encryptedKeyVersion\": {\"material\":"
               + " \"%s\"}}",
           MATERIAL, MATERIAL);
   private static final String OPENED = String.format("{\"material\": \"%s\"}", MATERIAL);
 
   private HttpServer server;
   private HadoopKeys keys;
+  private volatile int newest;
   private volatile String refusesToGenerate = "";
-  private volatile String refusesToDecrypt = "";
+  private volatile String missing = "none";
 
   @BeforeEach
   void start() throws IOException {
     server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
     server.createContext(
-        "/kms/v1/key/", exchange -> answer(exchange, refusesToGenerate, "[" + MADE + "]"));
+        "/kms/v1/key/",
+        exchange -> answer(exchange, refusesToGenerate, "[" + String.format(MADE, newest) + "]"));
     server.createContext(
-        "/kms/v1/keyversion/", exchange -> answer(exchange, refusesToDecrypt, OPENED));
+        "/kms/v1/keyversion/",
+        exchange -> {
+          boolean has = !exchange.getRequestURI().getPath().contains(missing);
+          answer(exchange, has ? "" : "'" + missing + "' not found", OPENED);
+        });
     server.start();
     String uri = "kms://http@localhost:" + server.getAddress().getPort() + "/kms";
     keys =
@@ -79,15 +85,17 @@ class HadoopKeysTest {
   /** On decrypt the KMS speaks of a version only, also where the whole key is gone. */
   @ParameterizedTest
   @CsvSource({
-    "'', false",
-    "No KeyVersion exists for key 'k', true",
-    "User:etl not allowed to do 'GENERATE_EEK' on 'k', false",
-    "out of order, false",
+    "1, '', false",
+    "0, '', true", // it generated that data key before the key was deleted
+    "1, No KeyVersion exists for key 'k', true",
+    "1, User:etl not allowed to do 'GENERATE_EEK' on 'k', false",
+    "1, out of order, false",
   })
-  void aMissingVersionIsNoMissingKey(String toGenerate, boolean gone) {
+  void aMissingVersionIsNoMissingKey(int generates, String toGenerate, boolean gone) {
     ByteBuffer blob = keys.wrap(new byte[16], "k");
     refusesToGenerate = toGenerate;
-    refusesToDecrypt = "'k@0' not found";
+    newest = generates;
+    missing = "k@0";
     assertThatThrownBy(() -> keys.unwrap(blob, "k"))
         .hasMessageContainingAll("'k'", "'k@0' not found")
         .isInstanceOfSatisfying(
