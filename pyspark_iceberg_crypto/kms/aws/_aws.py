@@ -260,7 +260,7 @@ def _leads_to(client: Any, alias: str, key_id: str) -> bool:
     return False
 
 
-def _is_refusal(client: Any, error: Exception) -> bool:
+def _is_refusal(client: Any, error: Any) -> bool:
     """Return whether AWS answered that it has not done something: without an answer it may be done."""
     return (
         isinstance(error, client.exceptions.ClientError)
