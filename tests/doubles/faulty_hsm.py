@@ -37,7 +37,7 @@ class FaultyHsm:
         self.set("pass")
 
     def set(self, mode: str) -> None:
-        """What happens from now on: "answer 0x30 2", "slow 200", "restart", "own-nonce", "no-gcm", "pass"."""
+        """What happens from now on: "answer 0x30 2", "slow 200", "restart", "lapse", "own-nonce", "no-gcm", "pass"."""
         unfinished = self.folder / "control.new"
         unfinished.write_text(mode + "\n")
         unfinished.replace(self._control)

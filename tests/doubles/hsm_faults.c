@@ -10,6 +10,7 @@
  *   login 0xA4        refuse logins with this answer
  *   slow MS           wait before each call
  *   restart           forget all sessions and logins, as an HSM that was restarted does; then pass
+ *   lapse             log out where keys are listed next, so that none is seen; then pass
  *   own-nonce         encrypt with another nonce than was given, as some tokens do in FIPS mode
  *   no-slots          show no slots, as a network HSM's library does that cannot reach it
  *   no-gcm            show no mechanism CKM_AES_GCM
@@ -36,7 +37,7 @@ struct mechanism {
   ulong_t length;
 };
 
-enum { INITIALIZE = 0, FINALIZE = 1, FUNCTION_LIST = 3, SLOT_LIST = 4, MECHANISM_LIST = 7, OPEN_SESSION = 12, LOGIN = 18,
+enum { INITIALIZE = 0, FINALIZE = 1, FUNCTION_LIST = 3, SLOT_LIST = 4, MECHANISM_LIST = 7, OPEN_SESSION = 12, LOGIN = 18, LOGOUT = 19,
        FIND_OBJECTS = 26, ENCRYPT_INIT = 29, DECRYPT_INIT = 33 };
 static const ulong_t AES_GCM = 0x1087, AES_KEY_GEN = 0x1080;
 
@@ -104,8 +105,21 @@ static ulong_t gate(const char *name) {
   }
 GATED(C_OpenSession, OPEN_SESSION)
 GATED(C_Login, LOGIN)
-GATED(C_FindObjectsInit, FIND_OBJECTS)
 GATED(C_DecryptInit, DECRYPT_INIT)
+
+static ulong_t C_FindObjectsInit(ulong_t session, ulong_t attributes, ulong_t count, ulong_t d, ulong_t e, ulong_t f) {
+  ulong_t answer = gate("C_FindObjectsInit");
+  if (answer) return answer;
+  char mode[32];
+  ulong_t number;
+  long times;
+  control(mode, &number, &times);
+  if (!strcmp(mode, "lapse")) {
+    tell("pass", CONTROL, "w");
+    real->call[LOGOUT](session, 0, 0, 0, 0, 0);
+  }
+  return real->call[FIND_OBJECTS](session, attributes, count, d, e, f);
+}
 
 static ulong_t C_EncryptInit(ulong_t session, ulong_t given, ulong_t key, ulong_t d, ulong_t e, ulong_t f) {
   ulong_t answer = gate("C_EncryptInit");

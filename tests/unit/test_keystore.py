@@ -398,6 +398,34 @@ def test_a_failure_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [store.path]
 
 
+def test_a_file_that_another_host_makes_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a share without hard links, which may show another host's file late."""
+    path = tmp_path / "keys.p12"
+
+    def no_links(*_: object) -> None:
+        path.write_bytes(b"another host's")
+        raise PermissionError("no hard links")
+
+    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(Path, "exists", lambda *_, **__: False)
+    with pytest.raises(ConfigurationError, match="already exists"):
+        Keystore.create(path, ["k1"], password_env="STORE_PASSWORD")
+    assert path.read_bytes() == b"another host's"
+
+
+def test_a_keystore_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError("no hard links")
+
+    monkeypatch.setattr(os, "link", no_links)
+    path = tmp_path / "keys.p12"
+    assert Keystore.create(path, ["k1"], password_env="STORE_PASSWORD").keys() == ["k1"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
 KILLED_BEFORE_REPLACE = """
     import os, signal, sys
     from pyspark_iceberg_crypto import Keystore

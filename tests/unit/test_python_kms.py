@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,7 +46,7 @@ from pyspark_iceberg_crypto.kms._blob import WrappedKey, decoded, parse
 from pyspark_iceberg_crypto.kms.gcp._keys import GcpKeys, crc32c
 from pyspark_iceberg_crypto.kms.hadoop._errors import Refused
 from pyspark_iceberg_crypto.kms.keystore import _pkcs12
-from pyspark_iceberg_crypto.kms.pkcs11._keys import Place, _Token
+from pyspark_iceberg_crypto.kms.pkcs11._keys import Pkcs11Keys, Place, _Token
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 KEK = bytes(range(16))
@@ -445,6 +446,21 @@ def test_what_a_keystore_refuses(keystore: Keystore) -> None:
         keystore.wrap_key(KEK, "k3")
 
 
+def test_a_wrong_keystore_that_is_put_right_is_used_at_once(
+    keystore: Keystore, tmp_path: Path
+) -> None:
+    """As in Java: the same names may be in another deployment's file."""
+    copy = at(keystore, tmp_path)
+    wrong = GOLDEN[0][:-1] + bytes([GOLDEN[0][-1] ^ 1])
+    with pytest.raises(BadWrappedKeyError):
+        copy.unwrap_key(wrong, "k1")
+    keys: Any = copy._kms_client._reached.keys()
+    right = keys._known
+    keys._known = replace(right, stamp=(0, 0, 0, 0), opened={"k1": bytes(32)})
+    assert copy.unwrap_key(GOLDEN[0], "k1") == KEK
+    assert keys._known.stamp == right.stamp
+
+
 def at(keystore: Keystore, folder: Path, change: Callable[[bytes], bytes] = bytes) -> Keystore:
     """A copy of the keystore, changed."""
     path = folder / "copy.p12"
@@ -701,6 +717,70 @@ def test_hadoop_kms_asks_the_next_server_when_one_fails(monkeypatch: pytest.Monk
 
 
 MISSING = {"exception": "IOException", "message": "No KeyVersion exists for key 'k'"}
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("'k@1' not found", KeyNotFoundError),
+        ("KeyVersion name 'k@1' does not exist", KeyNotFoundError),
+        ('relation "ranger_keystore" does not exist', KmsUnavailableError),
+        ("File file:/mnt/kms/kms.keystore does not exist", KmsUnavailableError),
+    ],
+)
+def test_only_a_key_of_hadoop_kms_is_a_missing_key(
+    monkeypatch: pytest.MonkeyPatch, message: str, kind: type[IcebergCryptoError]
+) -> None:
+    def request(*_: Any) -> Any:
+        raise Refused(500, {"RemoteException": {"exception": "IOException", "message": message}})
+
+    monkeypatch.setattr(HadoopKms, "_request", request)
+    with pytest.raises(kind) as raised:
+        HadoopKms("kms://https@one:9600/kms", user="u").wrap_key(KEK, "k")
+    assert type(raised.value) is kind
+
+
+class FakeToken:
+    """A device whose sessions show keys while they are logged in; what it decrypts is always the same."""
+
+    def __init__(self, *labels: str) -> None:
+        self.labels = labels
+        self.logins: list[FakeToken.Session] = []
+
+    class Session:
+        def __init__(self, of: "FakeToken") -> None:
+            self.of, self.ended = of, False
+
+        def get_objects(self, kind: Any) -> list[Any]:
+            shown = () if self.ended else self.of.labels
+            return [SimpleNamespace(label=one, decrypt=lambda *_, **__: KEK) for one in shown]
+
+        def close(self) -> None:
+            self.ended = True
+
+    def open(self, user_pin: str) -> Session:
+        self.logins.append(FakeToken.Session(self))
+        return self.logins[-1]
+
+
+def test_a_token_that_shows_no_key_is_logged_in_to_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kms/pkcs11/test_faults.py has Java's client, and SoftHSM."""
+    monkeypatch.setattr(_Token, "_all", {})
+    place = Place("lib.so", "t", None)
+    device = FakeToken("k1")
+    monkeypatch.setattr(_Token, "_find", lambda *_: device)
+    pin: Any = SimpleNamespace(read=lambda: "1234", env="PIN", file=None)
+    keys = Pkcs11Keys(place, pin)
+    wrapped = WrappedKey("pkcs11", 1, bytes(44)).encode()
+    assert keys.unwrap(wrapped, "k1", None) == KEK
+    device.labels = ("k1", "k2")
+    device.logins[-1].ended = True
+    assert keys.unwrap(wrapped, "k2", None) == KEK
+    assert len(device.logins) == 2
+    device.labels = ()
+    with pytest.raises(KeyNotFoundError, match="is the HSM behind it up"):
+        keys.unwrap(wrapped, "k3", None)
+    assert len(device.logins) == 3
 
 
 @pytest.mark.parametrize("text", ["+/8=", "-_8=", "-_8", "+/8"])

@@ -116,11 +116,14 @@ class AwsKms(Kms):
                             KeyId=made["KeyId"], RotationPeriodInDays=rotation_days
                         )
                     once.create_alias(AliasName=alias, TargetKeyId=made["KeyId"])
-                except Exception:
+                except Exception as error:
                     if not _leads_to(client, alias, made["KeyId"]):
-                        # Nobody knows of this key yet. Seven days is the shortest time that AWS allows.
-                        with suppress(Exception):
-                            client.schedule_key_deletion(KeyId=made["KeyId"], PendingWindowInDays=7)
+                        if _is_refusal(client, error):
+                            # Nobody knows of this key yet. Seven days is the shortest time that AWS allows.
+                            with suppress(Exception):
+                                client.schedule_key_deletion(
+                                    KeyId=made["KeyId"], PendingWindowInDays=7
+                                )
                         raise
             return _info(alias, made, [alias], rotations=0)
 
@@ -255,6 +258,14 @@ def _leads_to(client: Any, alias: str, key_id: str) -> bool:
     with suppress(Exception):
         return bool(client.describe_key(KeyId=alias)["KeyMetadata"]["KeyId"] == key_id)
     return False
+
+
+def _is_refusal(client: Any, error: Any) -> bool:
+    """Return whether AWS answered that it has not done something: without an answer it may be done."""
+    return (
+        isinstance(error, client.exceptions.ClientError)
+        and error.response["ResponseMetadata"]["HTTPStatusCode"] < 500
+    )
 
 
 def _described(client: Any, key_id: str) -> dict[str, Any] | None:

@@ -221,7 +221,12 @@ class AzureKeys(MasterKeys):
             return self._bad_request(code, said, operation, key)
         if status == 403:
             return self._forbidden(reason, said, operation, key)
-        if status in (404, 409):
+        if status == 409:
+            return KmsUnavailableError(
+                f"{name} is deleting or recovering key {key}: {said}",
+                "try again when that is finished: az keyvault key list-deleted shows deleted keys",
+            )
+        if status == 404:
             return KeyNotFoundError(
                 f"{name} has no key {key}: {said}",
                 "check the name and the vault. A key that was deleted can be recovered while the vault keeps it: az "

@@ -30,7 +30,9 @@ _IV_BYTES = 16
 _KEY_BYTES = (16, 24, 32)
 _NUMBERED = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)  # how Hadoop's own stores name versions
 _VERSION = re.compile(r"[\w.=-]{1,200}", re.ASCII)
-_NO_KEY = re.compile(r"No KeyVersion exists|'\S+' not found|does not exist")
+_NO_KEY = re.compile(
+    r"No KeyVersion exists for key|'\S+@\S+' not found|KeyVersion name '\S+' does not exist"
+)
 
 
 def _read(error: Exception) -> tuple[Sequence[str], str]:

@@ -56,6 +56,9 @@ def _hold(target: Path) -> BinaryIO:
 def place(unfinished: Path, target: Path) -> None:
     """Move a finished file into place, never over another.
 
+    On a file system without hard links it takes the name first, with an empty file: a process that
+    stops just then leaves that.
+
     Raises:
         FileExistsError: there is another.
     """
@@ -65,9 +68,8 @@ def place(unfinished: Path, target: Path) -> None:
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
-        if target.exists():
-            raise FileExistsError(str(target)) from None
-        unfinished.rename(target)
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        unfinished.replace(target)
     _sync(target.parent)
 
 

@@ -28,7 +28,7 @@ class KeystoreKeys(MasterKeys):
     """The master keys of a file. Wrapped keys have the body nonce | ciphertext | tag.
 
     The newest version wraps: each wrap checks whether the file has changed. The version that the header names unwraps;
-    the file is read again when it lacks that version.
+    a file that has changed is read again when that version is missing or does not fit.
     """
 
     def __init__(self, path: Path, password_env: str | None, password_file: AnyPath | None) -> None:
@@ -52,8 +52,12 @@ class KeystoreKeys(MasterKeys):
         """See `MasterKeys.unwrap`."""
         parsed = _blob.parse_sealed(wrapped, _KMS, key_id, f"keystore {self._path}")
         version = parsed.version
-        by = self._holding(key_id, version).key(key_id, version)
-        key = _blob.unseal(parsed.body, by, _blob.authenticated(_KMS, version, key_id))
+        aad = _blob.authenticated(_KMS, version, key_id)
+        file = self._holding(key_id, version)
+        key = _blob.unseal(parsed.body, file.key(key_id, version), aad)
+        if key is None and self._current(key_id) is not file:  # it was put right since
+            by = self._holding(key_id, version).key(key_id, version)
+            key = _blob.unseal(parsed.body, by, aad)
         if key is None:
             raise BadWrappedKeyError(
                 f"A wrapped key does not unwrap with version {version} of key '{key_id}' of keystore {self._path}",

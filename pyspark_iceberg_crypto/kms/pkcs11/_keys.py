@@ -119,10 +119,10 @@ class Pkcs11Keys(MasterKeys):
         """See `MasterKeys.wrap`."""
         _versions.require_key_id(key_id, str(self._place))
 
-        def on(session: _Session) -> bytes:
+        def on(session: _Session, renewed: bool) -> bytes:
             seen = session
             if seen.newest(key_id) == 0 or time.monotonic() - seen.looked_at > _LOOK_SECONDS:
-                seen = self._token.look_again()
+                seen = self._look_again(renewed)
             version = seen.newest(key_id)
             if version == 0:
                 raise self._no_such_key(key_id, seen)
@@ -140,8 +140,8 @@ class Pkcs11Keys(MasterKeys):
         parsed = _blob.parse_sealed(wrapped, _KMS, key_id, str(self._place))
         version = parsed.version
 
-        def on(session: _Session) -> bytes:
-            holding = session if session.has(key_id, version) else self._token.look_again()
+        def on(session: _Session, renewed: bool) -> bytes:
+            holding = session if session.has(key_id, version) else self._look_again(renewed)
             if holding.newest(key_id) == 0:
                 raise self._no_such_key(key_id, holding)
             if not holding.has(key_id, version):
@@ -173,8 +173,18 @@ class Pkcs11Keys(MasterKeys):
             )
         session.tried.add((key_id, version))
 
-    def _on_token(self, what: str, key_id: str, action: Callable[[_Session], _T]) -> _T:
-        """Do something in a session; again in a new one when the first one had ended."""
+    def _look_again(self, renewed: bool) -> _Session:
+        """Return the token as it is now; `renewed`: it was logged in to for this very call."""
+        now = self._token.look_again()
+        if not now.keys and not renewed:  # as in a session that has ended
+            raise load("pkcs11.exceptions", EXTRA).UserNotLoggedIn("no key is visible")
+        return now
+
+    def _on_token(self, what: str, key_id: str, action: Callable[[_Session, bool], _T]) -> _T:
+        """Do something in a session; again in a new one when the first one had ended.
+
+        The second argument of the action says whether its session is a new one.
+        """
         with (
             self._token.lock,
             ERRORS.typed(
@@ -182,16 +192,17 @@ class Pkcs11Keys(MasterKeys):
             ),
         ):
             try:
-                return action(self._token.session(self._pin))
+                return action(self._token.session(self._pin), False)
             except Exception as error:
                 if type(error).__name__ not in _ENDED or not _is_tokens(error):
                     raise
-            return action(self._token.renew(self._pin))
+            return action(self._token.renew(self._pin), True)
 
     def _no_such_key(self, key_id: str, session: _Session) -> KeyNotFoundError:
+        shown = ", ".join(_versions.by_key(session.keys))
         return KeyNotFoundError(
             f"{self._place} has no key '{key_id}' (CKA_LABEL)",
-            f"it has: {', '.join(_versions.by_key(session.keys)) or 'none'}. For a new table, use one of these as "
+            f"it has: {shown or 'none (is the HSM behind it up?)'}. For a new table, use one of these as "
             f"encryption.key-id, or create it on the token{IF_IN_USE}",
         )
 

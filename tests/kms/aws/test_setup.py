@@ -111,6 +111,21 @@ def test_an_alias_whose_answer_was_lost(
     assert kms.describe_key(made.key_id).state == "enabled"
 
 
+def test_a_key_that_an_alias_may_lead_to_is_kept(
+    moto: AwsServer, faults: Callable[..., FaultProxy]
+) -> None:
+    """The answer was lost, and this login may not look whether the alias is there."""
+    denied = {"__type": "AccessDeniedException", "message": "no"}
+    proxy = faults(moto.port)
+    for number, lost in enumerate((LATE, "reset")):
+        proxy.next = ["pass", "pass", lost, ("status", 400, {}, json.dumps(denied))]
+        proxy.forget()
+        with pytest.raises(errors.KmsUnavailableError) as raised:
+            AwsKms(region=REGION, endpoint=proxy.url).create_key(f"setup-kept-{number}")
+        assert actions(proxy) == ["DescribeKey", "CreateKey", "CreateAlias", "DescribeKey"]
+        assert "look for one described as" in raised.value.hint
+
+
 def test_list(kms: AwsKms, moto: AwsServer) -> None:
     named = kms.create_key("setup-listed")
     bare = moto.create_key()

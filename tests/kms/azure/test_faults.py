@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,28 @@ class TestLogin:
             jvm.client(properties | limits).wrap(DEK, "sales")
         problem(raised)
         assert time.monotonic() - start < 15
+
+    @pytest.mark.nightly
+    def test_a_hang_does_not_stop_callers_with_a_token(
+        self, jvm: Jvm, properties: dict[str, str], double: AzureDouble, proxy: FaultProxy
+    ) -> None:
+        """In the last minutes of a token another one is asked for every 30 seconds."""
+        double.login.lifetime = 120
+        limit = {"encryption.kms.call-timeout-ms": "20000"}
+        client = jvm.client(properties | limit, raw=True)
+        client.wrap(DEK, "sales")
+        time.sleep(31)
+        proxy.rule = lambda asked, body: "hang" if "oauth2" in asked else "pass"
+        try:
+            with ThreadPoolExecutor(4) as threads:
+                calls = [threads.submit(client.wrap, DEK, "sales") for _ in range(4)]
+                waiting = wait(calls, timeout=10).not_done
+                proxy.rule = None
+                proxy.mode = "down"  # ends what hangs
+                assert len(waiting) == 1, "the one that logs in"
+                proxy.mode = "pass"
+        finally:
+            proxy.rule = None
 
 
 @pytest.mark.nightly

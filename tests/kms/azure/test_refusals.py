@@ -1,6 +1,7 @@
 """What the Azure client makes of bad blobs, refusals, and wrong properties; against the double in doubles/azure.py."""
 
 import time
+from typing import Any
 
 import pytest
 from doubles.azure import AzureDouble
@@ -43,6 +44,28 @@ class TestBadBlobs:
         other = blob[:body] + b"0" * 32 + blob[body + 32 :]
         with pytest.raises(KeyNotFoundError):
             client.unwrap(other, "sales")
+
+    def test_a_missing_version_is_no_missing_key(
+        self, jvm: Jvm, properties: dict[str, str], key: Key
+    ) -> None:
+        """As after a restore from an old backup; the vault says the same of both."""
+        key.rotate()
+        pinned = f"sales/{key.current.id}"
+        client = jvm.client(properties, raw=True)
+        stored = jvm.client(properties | STORE, raw=True)
+        blobs = [
+            (client, client.wrap(DEK, pinned), pinned),
+            (stored, stored.wrap(DEK, "sales"), "sales"),
+        ]
+        key.versions.pop()
+        for deleted in (None, int(time.time())):
+            key.deleted = deleted
+            for asked, blob, key_id in blobs:
+                with pytest.raises(KeyNotFoundError) as raised:
+                    asked.unwrap(blob, key_id)
+                error: Any = raised.value.__cause__
+                of_key = jvm.view.io.icebergcrypto.kms.call.Causes.isOfKey(error.java_exception)
+                assert of_key == (deleted is not None)
 
     def test_answers_that_no_vault_gives(
         self, client: Client, key: Key, double: AzureDouble

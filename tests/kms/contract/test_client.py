@@ -175,6 +175,13 @@ def test_a_key_that_was_deleted(kms: Subject) -> None:
     for which in (client, kms.client()):
         kms.refused(kind, lambda who=which: who.wrap(KEY, key), key)
         kms.refused(kind, lambda who=which: who.unwrap(blob, key), key)
+    with pytest.raises(kind) as raised:
+        client.unwrap(blob, key)
+    error: Any = raised.value.__cause__
+    of_key = kms.jvm.view.io.icebergcrypto.kms.call.Causes.isOfKey(error.java_exception)
+    assert of_key, "try_decrypt_value returns NULL"
+    if kind is KeyDisabledError:
+        assert error.java_exception.isDestroyed()
 
 
 @on("vault", "hadoop", "ranger")

@@ -165,6 +165,22 @@ def test_what_one_new_session_mends(make: Make, faulty: FaultyHsm, answer: int) 
     assert faulty.mode() == "pass"
 
 
+def test_a_token_that_shows_no_key_is_logged_in_to_again(
+    make: Make, faulty: FaultyHsm, hsm: SoftHsm
+) -> None:
+    client = make()
+    client.wrap(KEK, "k1")
+    hsm.make_key("faulty", "late")
+    faulty.forget()
+    faulty.set("lapse")
+    client.wrap(KEK, "late")
+    assert faulty.calls().count("C_Login") == 1
+    faulty.set("lapse")
+    unknown = b"ICWK\x01\x06pkcs11\x00\x00\x00\x01" + bytes(44)
+    refused(KeyNotFoundError, lambda: client.unwrap(unknown, "nope"), "'nope'", "It has: k1")
+    assert faulty.calls().count("C_Login") == 2
+
+
 def test_an_hsm_that_is_down(make: Make, faulty: FaultyHsm) -> None:
     client = make(raw=False)
     wrapped = client.wrap(KEK, "k1")

@@ -8,7 +8,7 @@ package io.icebergcrypto;
 public class KeyNotFoundException extends IcebergCryptoException {
   private static final long serialVersionUID = 1L;
 
-  private boolean ofVersion;
+  private boolean ofKey = true;
 
   /** See {@link IcebergCryptoException#IcebergCryptoException(String, String)}. */
   public KeyNotFoundException(String problem, String hint) {
@@ -21,20 +21,21 @@ public class KeyNotFoundException extends IcebergCryptoException {
   }
 
   /**
-   * Says that the KMS has the key, and lacks the version of it that is needed, as an old copy of a
-   * keystore does. That is no answer to who may use the key: no value is replaced by NULL, or by a
-   * mask, for it.
+   * Says whether the key itself is gone. Otherwise the KMS lacks only the version that is needed,
+   * as an old copy of a keystore does, or another region may have the key: no value is replaced by
+   * NULL, or by a mask, for those, and no table counts as lost.
    *
+   * @param known whether the KMS's answer proves it
    * @return the error with that
    */
-  public KeyNotFoundException ofVersion() {
+  public KeyNotFoundException ofKeyIf(boolean known) {
     KeyNotFoundException copy = (KeyNotFoundException) copy();
-    copy.ofVersion = true;
+    copy.ofKey = known;
     return copy;
   }
 
-  /** Whether the KMS has the key, and lacks the version of it that is needed. */
-  public boolean isOfVersion() {
-    return ofVersion;
+  /** Whether the key itself is gone. */
+  public boolean isOfKey() {
+    return ofKey;
   }
 }

@@ -35,6 +35,14 @@ final class KeyLoss {
   }
 
   /**
+   * Whether the KMS may well have the key, and lacks only a version of it, as an old copy does.
+   * What needs it cannot be read, and is not lost.
+   */
+  static boolean isOfVersion(IcebergCryptoException e) {
+    return e instanceof KeyNotFoundException missing && !missing.isOfKey();
+  }
+
+  /**
    * Reads a manifest list under each KEK that the snapshots need: under a KEK all can be read, or
    * none.
    *
@@ -61,7 +69,7 @@ final class KeyLoss {
     List<Snapshot> readable = new ArrayList<>();
     List<Snapshot> lost = new ArrayList<>();
     IcebergCryptoException loss = ofLoad.orElse(null);
-    IcebergCryptoException other = null;
+    IcebergCryptoException other = ofLoad.filter(KeyLoss::isOfVersion).orElse(null);
     for (List<Snapshot> snapshots : byKek.values()) {
       try {
         reads.forEachList(snapshots.subList(0, 1), (snapshot, manifests) -> {});
@@ -70,7 +78,9 @@ final class KeyLoss {
         if (causes(e, hasKms)) {
           lost.addAll(snapshots);
           loss = e;
-        } else {
+        }
+
+        if (isOfVersion(e) || !causes(e, hasKms)) {
           other = e;
         }
       }

@@ -442,7 +442,7 @@ public record Purge(
 
   private IcebergCryptoException nothingDropped(String location, IcebergCryptoException e) {
     String force =
-        KeyLoss.causes(e, hasKms)
+        KeyLoss.causes(e, hasKms) && !KeyLoss.isOfVersion(e)
             ? String.format(
                 " Or, when the key is lost for good: %s.", SqlNames.call("purge_without_key", name))
             : "";

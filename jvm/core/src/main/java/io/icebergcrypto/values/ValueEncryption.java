@@ -144,9 +144,10 @@ public final class ValueEncryption implements Serializable {
   }
 
   /**
-   * The same; null when this value cannot be decrypted, or its key not be had for good. A KMS that
-   * cannot be reached, a login that fails, a KMS that does not unwrap the value key or gives
-   * another one, and a value of no known version are still errors.
+   * The same; null when this value cannot be decrypted, when the KMS denies this user its key, or
+   * when that was destroyed. A key that is disabled, a KMS that cannot be reached, a login that
+   * fails, a KMS that does not unwrap the value key or gives another one, and a value of no known
+   * version are still errors.
    */
   public synchronized byte[] tryDecrypt(String name, byte[] value, byte[] context) {
     Named key = named(name);
@@ -165,7 +166,8 @@ public final class ValueEncryption implements Serializable {
 
       return null;
     } catch (AccessDeniedException | KeyNotFoundException | KeyDisabledException e) {
-      if (!Causes.isOfKey(e)) {
+      boolean mayReturn = e instanceof KeyDisabledException disabled && !disabled.isDestroyed();
+      if (mayReturn || !Causes.isOfKey(e)) {
         throw e;
       }
 

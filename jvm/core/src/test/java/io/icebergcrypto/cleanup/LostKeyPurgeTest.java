@@ -8,6 +8,7 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
@@ -176,6 +177,31 @@ class LostKeyPurgeTest extends LakeFixture {
     @Override
     protected RuntimeException failure() {
       return new InvalidConfigurationException("1 of 3 versions was tried", "Raise it.");
+    }
+  }
+
+  /** An old copy of a keystore, or a KMS that was restored from an old backup. */
+  @Test
+  void aVersionThatIsMissingIsNoLostKey() throws IOException {
+    Table table = create("t", Map.of());
+    Map<String, String> kms = Map.of("encryption.kms-impl", OldCopy.class.getName());
+    try (EncryptedCatalog old = withKms(kms)) {
+      assertThatThrownBy(() -> old.context().purgeWithoutKey(T, true))
+          .isInstanceOf(KeyNotFoundException.class)
+          .hasMessageContainingAll(
+              "lake.db.t", "no version 2", "othing was dropped", "has no encryption.kms-type");
+    }
+
+    assertThat(TestLake.ids(table)).containsExactly(1L, 2L);
+  }
+
+  /** A KMS that has the key, and not the version. */
+  public static final class OldCopy extends FailingKms {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected RuntimeException failure() {
+      return new KeyNotFoundException("it has no version 2", "Restore it.").ofKeyIf(false);
     }
   }
 

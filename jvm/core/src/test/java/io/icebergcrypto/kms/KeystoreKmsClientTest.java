@@ -223,6 +223,20 @@ class KeystoreKmsClientTest {
         .hasMessageContainingAll("'k1', but not its version 2", keystore.path().toString());
   }
 
+  /** With the same names in it, such as another deployment's. */
+  @Test
+  void aWrongFileThatIsPutRightIsUsedAtOnce() throws IOException {
+    ByteBuffer wrapped = client().wrapKey(KEK.duplicate(), "k1");
+    byte[] right = Files.readAllBytes(keystore.path());
+    keystore.write(256, "k1", "k2");
+    KeystoreKmsClient client = client();
+    assertThatThrownBy(() -> client.unwrapKey(wrapped, "k1"))
+        .isInstanceOf(BadWrappedKeyException.class)
+        .hasMessageContaining("is not the one that wrapped it");
+    Files.write(keystore.path(), right);
+    assertThat(client.unwrapKey(wrapped, "k1")).isEqualTo(KEK);
+  }
+
   @Test
   void theNameOfAVersionIsNoKeyId() throws IOException {
     copyEntry("k2", "k1.v2");

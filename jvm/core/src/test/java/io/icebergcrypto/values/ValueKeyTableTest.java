@@ -10,6 +10,7 @@ import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.LoginFailedException;
 import io.icebergcrypto.NotSupportedException;
@@ -34,6 +35,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
@@ -639,6 +641,38 @@ class ValueKeyTableTest extends LakeFixture {
       assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
           .isInstanceOf(AccessDeniedException.class)
           .hasMessageContaining("not from this network");
+    }
+  }
+
+  /**
+   * Rotation disables versions to see what still needs them; who shreds values destroys the key.
+   */
+  @Test
+  void onlyADestroyedKeyGivesNull() throws IOException {
+    keys().create("a", "k1");
+    byte[] value = values().encrypt("a", VALUE, NONE);
+    for (boolean destroyed : new boolean[] {true, false}) {
+      Disabled.DESTROYED.set(destroyed);
+      try (EncryptedCatalog other = openWith(Disabled.class)) {
+        ValueEncryption values = new ValueEncryption(new ValueKeyTable(other).load());
+        if (destroyed) {
+          assertThat(values.tryDecrypt("a", value, NONE)).isNull();
+        } else {
+          assertThatThrownBy(() -> values.tryDecrypt("a", value, NONE))
+              .isInstanceOf(KeyDisabledException.class);
+        }
+      }
+    }
+  }
+
+  /** A KMS whose key is disabled, or destroyed. */
+  public static final class Disabled extends FailingKms {
+    private static final long serialVersionUID = 1L;
+    private static final AtomicBoolean DESTROYED = new AtomicBoolean();
+
+    @Override
+    protected RuntimeException failure() {
+      return new KeyDisabledException("disabled", "Enable it.").destroyedIf(DESTROYED.get());
     }
   }
 

@@ -66,6 +66,9 @@ record AwsErrors(AwsConfig config, String region) {
   /** The same where it is the policy of this network's endpoint that denies it. */
   private static final String OF_NETWORK = "VPC endpoint policy";
 
+  /** In what AWS says of a key that it does not find in the region that is asked. */
+  private static final String NOT_HERE = "does not exist in this region";
+
   /** The SDK's message when a pod's or container's agent is configured and gave nothing. */
   private static final String NO_AGENT = "Failed to load credentials from metadata service";
 
@@ -191,7 +194,7 @@ record AwsErrors(AwsConfig config, String region) {
     if (noKey || invalid && said.contains("keyId")) {
       String otherRegion = otherRegion(keyId);
       return otherRegion == null
-          ? new KeyNotFoundException(said, whereToLook(keyId), answer)
+          ? new KeyNotFoundException(said, whereToLook(keyId), answer).ofKeyIf(isInRegion(keyId))
           : new InvalidConfigurationException(said, otherRegion, answer);
     }
 
@@ -202,11 +205,12 @@ record AwsErrors(AwsConfig config, String region) {
       case "KMSInvalidState" ->
           said.contains("pending ") // deletion, or the import of its bytes
               ? new KeyDisabledException(
-                  said,
-                  "Look at the key's state: aws kms describe-key. A key that is pending deletion"
-                      + " comes back with aws kms cancel-key-deletion and enable-key, until its"
-                      + " date.",
-                  answer)
+                      said,
+                      "Look at the key's state: aws kms describe-key. A key that is pending"
+                          + " deletion comes back with aws kms cancel-key-deletion and enable-key,"
+                          + " until its date.",
+                      answer)
+                  .destroyedIf(said.contains(" deletion"))
               : new IcebergCryptoException( // what every failure of a custom key store is, too
                   said,
                   "Look at the key's state: aws kms describe-key. If it is in a custom key store,"
@@ -220,7 +224,10 @@ record AwsErrors(AwsConfig config, String region) {
                           + " policy; AwsKms(...).driver_policy([...]) prints what it needs.",
                       what.equals("wrap") ? "Encrypt" : "Decrypt"),
                   answer)
-              .ofKeyIf(NOT_AUTHORIZED.matcher(said).find() && !said.contains(OF_NETWORK));
+              .ofKeyIf(
+                  NOT_AUTHORIZED.matcher(said).find()
+                      && !said.contains(OF_NETWORK)
+                      && (!said.contains(NOT_HERE) || isInRegion(keyId)));
       case "IncorrectKey" ->
           new BadWrappedKeyException(
               said,
@@ -445,6 +452,11 @@ record AwsErrors(AwsConfig config, String region) {
         + (arn.group("name").startsWith("mrk-")
             ? "Use the key's ARN in " + region + ", or its id, which is one in all regions."
             : String.format("Set %s=%s.", AwsConfig.REGION, own));
+  }
+
+  /** Whether every host asks the same region for a key, and not what its environment names. */
+  private boolean isInRegion(String keyId) {
+    return config.region() != null || region != null && KEY_ARN.matcher(keyId).matches();
   }
 
   private static String whereToLook(String keyId) {

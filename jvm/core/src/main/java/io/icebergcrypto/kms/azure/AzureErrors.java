@@ -77,7 +77,12 @@ record AzureErrors(AzureConfig config, AzureKeyId key, String operation, String.
     return switch (http) {
       case 400 -> badRequest(code, said);
       case 403 -> forbidden(inner.isEmpty() ? code : inner, said); // Managed HSM has no inner one
-      case 404, 409 ->
+      case 409 ->
+          new KmsUnavailableException(
+              problem("is deleting or recovering key", said),
+              "Try again when that is finished: `az keyvault key list-deleted` shows deleted"
+                  + " keys.");
+      case 404 ->
           new KeyNotFoundException(
               problem("has no key", said),
               String.format(

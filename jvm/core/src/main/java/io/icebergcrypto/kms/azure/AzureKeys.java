@@ -1,6 +1,8 @@
 package io.icebergcrypto.kms.azure;
 
 import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.KeyCache;
@@ -56,7 +58,7 @@ final class AzureKeys implements MasterKeys {
     byte[] wrapped = KeyCache.copyOf(blob);
     return ByteBuffer.wrap(
         by.isPinned()
-            ? vault.unwrap(wrapped, by).bytes()
+            ? unwrapAt(by, wrapped)
             : new AzureVersionSearch(vault, config, wrapped, by).run());
   }
 
@@ -93,7 +95,27 @@ final class AzureKeys implements MasterKeys {
           "Name that version, or the key without a version, as the table's key id.");
     }
 
-    return vault.unwrap(KeyCache.copyOf(body), by.at(version)).bytes();
+    return unwrapAt(by.at(version), KeyCache.copyOf(body));
+  }
+
+  private byte[] unwrapAt(AzureKeyId version, byte[] wrapped) {
+    try {
+      return vault.unwrap(wrapped, version).bytes();
+    } catch (KeyNotFoundException e) {
+      throw e.ofKeyIf(isGone(version.at(""), wrapped));
+    }
+  }
+
+  /** Whether the vault lacks the key: it says the same of a key that lacks only the version. */
+  private boolean isGone(AzureKeyId key, byte[] wrapped) {
+    try {
+      vault.unwrap(wrapped, key);
+      return false;
+    } catch (KeyNotFoundException e) {
+      return true;
+    } catch (IcebergCryptoException e) {
+      return false;
+    }
   }
 
   private BadWrappedKeyException damaged(AzureKeyId by, String why) {

@@ -95,12 +95,15 @@ final class AzureLogin {
    * @throws InvalidConfigurationException when the credential provider cannot be used
    */
   String token(String keyId) {
-    return alone(
-        keyId,
-        () -> {
-          forgetWhatWasReplaced();
-          return token.get(() -> ask(keyId));
-        });
+    String good = token.during(turn);
+    return good != null
+        ? good
+        : alone(
+            keyId,
+            () -> {
+              forgetWhatWasReplaced();
+              return token.get(() -> ask(keyId));
+            });
   }
 
   /**

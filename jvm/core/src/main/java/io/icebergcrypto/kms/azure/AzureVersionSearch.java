@@ -118,7 +118,7 @@ final class AzureVersionSearch {
         throw e;
       }
 
-      refusals.add(e); // remembered of a key that was deleted and made again
+      refusals.add(e.ofKeyIf(false)); // remembered of a key that was deleted and made again
     }
 
     return null;

@@ -51,8 +51,8 @@ public final class Causes {
 
   /**
    * Whether an error says that a key may not be used, and not that a login failed, that the KMS
-   * refuses more than this key, that it lacks only a version of it, or that a file of the KMS's
-   * settings cannot be read: these pass, and are no answer about the key.
+   * refuses more than this key, that it may have the key and lacks only a version of it, or that a
+   * file of the KMS's settings cannot be read: these pass, and are no answer about the key.
    */
   public static boolean isOfKey(IcebergCryptoException error) {
     return !any(
@@ -60,7 +60,7 @@ public final class Causes {
         cause ->
             cause instanceof LoginFailedException
                 || cause instanceof FileSystemException
-                || cause instanceof KeyNotFoundException missing && missing.isOfVersion()
+                || cause instanceof KeyNotFoundException missing && !missing.isOfKey()
                 || cause instanceof AccessDeniedException denied && !denied.isOfKey());
   }
 

@@ -5,7 +5,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
-import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -15,9 +15,10 @@ import java.util.concurrent.TimeUnit;
  * own, and one that hangs is left behind.
  */
 public final class TimedCalls {
-  /** When this many calls hang, no more are made. */
-  private static final int MAX_THREADS = 64;
+  /** As many calls are made at a time. When all of them hang, no more are made. */
+  private static final int MAX_CALLS = 64;
 
+  private final Semaphore places = new Semaphore(MAX_CALLS);
   private final ExecutorService pool;
 
   /**
@@ -29,7 +30,7 @@ public final class TimedCalls {
     this.pool =
         new ThreadPoolExecutor(
             0,
-            MAX_THREADS,
+            Integer.MAX_VALUE,
             30,
             TimeUnit.SECONDS,
             new SynchronousQueue<>(),
@@ -37,7 +38,7 @@ public final class TimedCalls {
   }
 
   /**
-   * Makes a call.
+   * Makes a call, after waiting for a place for as long as it may take itself.
    *
    * @param problem what to say when it does not come back, such as "the login did not finish"
    * @throws KmsUnavailableException when it does not come back in time
@@ -45,16 +46,29 @@ public final class TimedCalls {
    */
   public <T> T within(TimeLimit limit, String problem, Callable<T> call) throws ExecutionException {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
-    Future<T> running;
-    try {
-      running = pool.submit(() -> DaemonThreads.withLoader(loader, call::call));
-    } catch (RejectedExecutionException e) {
-      throw new KmsUnavailableException(
-          String.format("%s: %d calls are hanging", problem, MAX_THREADS),
-          "Check that the KMS is up and can be reached, and start a new Spark process.",
-          e);
-    }
-
+    takePlace(limit, problem);
+    Future<T> running =
+        pool.submit(
+            () -> {
+              try {
+                return DaemonThreads.withLoader(loader, call::call);
+              } finally {
+                places.release();
+              }
+            });
     return limit.await(running, problem);
+  }
+
+  private void takePlace(TimeLimit limit, String problem) {
+    try {
+      if (!places.tryAcquire(limit.ms(), TimeUnit.MILLISECONDS)) {
+        throw new KmsUnavailableException(
+            String.format("%s: %d calls are hanging", problem, MAX_CALLS),
+            "Check that the KMS is up and can be reached, and start a new Spark process.");
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw TimeLimit.interrupted(problem, e);
+    }
   }
 }

@@ -107,9 +107,10 @@ record GcpErrors(GcpConfig config, String keyId) {
           message.contains("is not enabled") || message.contains("has no primary version");
       return isDisabled
           ? new KeyDisabledException(
-              problem("cannot use key", message),
-              "Enable or restore the key version that it names: `gcloud kms keys versions enable`"
-                  + " or `restore`. A destroyed one is gone, with all that it wrapped.")
+                  problem("cannot use key", message),
+                  "Enable or restore the key version that it names: `gcloud kms keys versions"
+                      + " enable` or `restore`. A destroyed one is gone, with all that it wrapped.")
+              .destroyedIf(message.contains("state is: DESTROY"))
           : new IcebergCryptoException(
               problem("cannot use key", message),
               "Do what the message says. If it is an external key (Cloud EKM), check its key"

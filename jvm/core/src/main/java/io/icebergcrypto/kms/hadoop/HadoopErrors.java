@@ -17,7 +17,9 @@ import java.util.regex.Pattern;
  */
 record HadoopErrors(HadoopConfig config) {
   private static final Pattern NO_KEY =
-      Pattern.compile("No KeyVersion exists|'\\S+' not found|does not exist");
+      Pattern.compile(
+          "No KeyVersion exists for key|'\\S+@\\S+' not found|KeyVersion name '\\S+' does not"
+              + " exist");
 
   /**
    * What Hadoop and Ranger say of a user who may not do something with a key; not of one who may

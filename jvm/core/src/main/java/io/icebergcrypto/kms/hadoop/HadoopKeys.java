@@ -2,7 +2,9 @@ package io.icebergcrypto.kms.hadoop;
 
 import com.google.gson.JsonObject;
 import io.icebergcrypto.BadWrappedKeyException;
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.kms.blob.GcmBody;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.config.MasterKeys;
@@ -43,10 +45,7 @@ final class HadoopKeys implements MasterKeys {
   @Override
   public ByteBuffer wrap(byte[] key, String keyId) {
     checkKeyId(keyId);
-    String path = "key/" + keyId + "/_eek?eek_op=generate&num_keys=1";
-    JsonObject answer = http.ask(GENERATE, keyId, path, null);
-    EncryptedKey made =
-        EncryptedKey.of(answer, keyId).orElseThrow(() -> http.noHadoopKms(GENERATE, keyId));
+    EncryptedKey made = generated(keyId);
     int number = made.number();
     byte[] start = made.encode();
     byte[] dataKey = decrypted(made, keyId);
@@ -108,7 +107,36 @@ final class HadoopKeys implements MasterKeys {
         "Another key wrapped it, or the table's metadata was changed or cut off: restore it.");
   }
 
+  private EncryptedKey generated(String keyId) {
+    String path = "key/" + keyId + "/_eek?eek_op=generate&num_keys=1";
+    return EncryptedKey.of(http.ask(GENERATE, keyId, path, null), keyId)
+        .orElseThrow(() -> http.noHadoopKms(GENERATE, keyId));
+  }
+
   private byte[] decrypted(EncryptedKey eek, String keyId) {
+    try {
+      return asked(eek, keyId);
+    } catch (KeyNotFoundException e) {
+      throw e.ofKeyIf(isGone(keyId));
+    }
+  }
+
+  /**
+   * Whether a key has no version at all: asked to decrypt, the KMS speaks of the version only. Of a
+   * key that was deleted it still has data keys that it generated before.
+   */
+  private boolean isGone(String keyId) {
+    try {
+      Arrays.fill(asked(generated(keyId), keyId), (byte) 0);
+      return false;
+    } catch (KeyNotFoundException e) {
+      return true;
+    } catch (IcebergCryptoException e) {
+      return false; // such as a user who may only decrypt
+    }
+  }
+
+  private byte[] asked(EncryptedKey eek, String keyId) {
     String path = "keyversion/" + keyId + "@" + eek.version() + "/_eek?eek_op=decrypt";
     JsonObject answer = http.ask(DECRYPT, keyId, path, eek.request(keyId));
     byte[] dataKey = EncryptedKey.bytes(answer, "material");

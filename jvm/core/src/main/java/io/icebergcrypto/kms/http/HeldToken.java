@@ -3,6 +3,7 @@ package io.icebergcrypto.kms.http;
 import io.icebergcrypto.IcebergCryptoException;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -92,6 +93,18 @@ public final class HeldToken<T> {
   public void hold(T token, Instant ends) {
     this.held = ends == null ? null : new Held<>(token, ends);
     this.replaced = false;
+  }
+
+  /**
+   * The token to use while another thread logs in, which may take long.
+   *
+   * @param login held by who logs in
+   * @return null when no other thread does, or the token that is held is not good
+   */
+  public T during(ReentrantLock login) {
+    Held<T> now = held;
+    boolean anothers = login.isLocked() && !login.isHeldByCurrentThread();
+    return anothers && now != null && now.lasts(ONE_CALL) ? now.token() : null;
   }
 
   /** Whether this token is held. */

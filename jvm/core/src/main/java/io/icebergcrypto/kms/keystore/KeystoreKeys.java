@@ -16,8 +16,8 @@ import javax.crypto.Cipher;
  * bytes) | ciphertext | tag (16); its header and the master key's id are authenticated.
  *
  * <p>A master key has versions (see {@link KeyVersions}). The newest wraps: each wrap checks
- * whether the file has changed. The version that the header names unwraps; the file is read again
- * when it lacks that version.
+ * whether the file has changed. The version that the header names unwraps; a file that has changed
+ * is read again when that version is missing or does not fit.
  */
 final class KeystoreKeys implements MasterKeys {
   private static final String KMS = "keystore";
@@ -50,9 +50,17 @@ final class KeystoreKeys implements MasterKeys {
   public ByteBuffer unwrap(ByteBuffer blob, String keyId) {
     WrappedKey wrapped = GcmBody.parse(blob, KMS, keyId, config.toString());
     int version = wrapped.keyVersion();
-    KeystoreFile store = holding(keyId, version);
     try {
-      return ByteBuffer.wrap(GcmBody.open(wrapped.body(), ciphers(store, keyId, version)));
+      KeystoreFile store = holding(keyId, version);
+      try {
+        return open(wrapped, store, keyId);
+      } catch (AEADBadTagException e) {
+        if (current(keyId) == store) {
+          throw e;
+        }
+
+        return open(wrapped, holding(keyId, version), keyId); // the file was put right since
+      }
     } catch (AEADBadTagException e) {
       throw new BadWrappedKeyException(
           String.format(
@@ -64,6 +72,12 @@ final class KeystoreKeys implements MasterKeys {
     } catch (GeneralSecurityException e) {
       throw KeystoreFile.failed(config.path(), "unwrap", keyId, e);
     }
+  }
+
+  private static ByteBuffer open(WrappedKey wrapped, KeystoreFile store, String keyId)
+      throws GeneralSecurityException {
+    return ByteBuffer.wrap(
+        GcmBody.open(wrapped.body(), ciphers(store, keyId, wrapped.keyVersion())));
   }
 
   private static GcmBody.Ciphers ciphers(KeystoreFile store, String keyId, int version) {
@@ -108,7 +122,7 @@ final class KeystoreKeys implements MasterKeys {
                 config.file(), keyId, version, KeyVersions.entry(keyId, version)),
             "Use the keystore that the table was written with, or restore the version from a backup"
                 + " of the file.")
-        .ofVersion();
+        .ofKeyIf(false);
   }
 
   private KeystoreFile read() {

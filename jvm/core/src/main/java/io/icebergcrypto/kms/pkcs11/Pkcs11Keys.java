@@ -113,7 +113,7 @@ final class Pkcs11Keys implements MasterKeys {
                   place, keyId, version, KeyVersions.entry(keyId, version)),
               "Use the token that the table was written with, or restore the version from the HSM's"
                   + " backup.")
-          .ofVersion();
+          .ofKeyIf(false);
     }
 
     try {
@@ -202,14 +202,16 @@ final class Pkcs11Keys implements MasterKeys {
 
   private KeyNotFoundException noSuchKey(Pkcs11Session session, String keyId) {
     return new KeyNotFoundException(
-        String.format("%s has no key '%s' (CKA_LABEL)", place, keyId),
-        (session.isEmpty()
-                ? "It shows no key at all to this pin. For a new table, create the key."
-                : String.format(
-                    "It has: %s. For a new table, use one of these as encryption.key-id, or create"
-                        + " '%s' on the token.",
-                    session.keyIds(), keyId))
-            + IF_IN_USE);
+            String.format("%s has no key '%s' (CKA_LABEL)", place, keyId),
+            (session.isEmpty()
+                    ? "It shows no key at all to this pin: is the HSM behind it up? For a new"
+                        + " table, create the key."
+                    : String.format(
+                        "It has: %s. For a new table, use one of these as encryption.key-id, or"
+                            + " create '%s' on the token.",
+                        session.keyIds(), keyId))
+                + IF_IN_USE)
+        .ofKeyIf(!session.isEmpty()); // an HSM that is down may show nothing
   }
 
   private <T> T onToken(String what, String keyId, OnToken<T> action) {

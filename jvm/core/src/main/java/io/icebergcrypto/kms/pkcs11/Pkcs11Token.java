@@ -98,16 +98,22 @@ final class Pkcs11Token {
   /**
    * A session that knows the keys that the token has now; without a login.
    *
+   * @return one that shows no key is not the token's from now on: it may need a login
    * @throws GeneralSecurityException when the session has ended
    * @throws IOException as well
    */
   synchronized Pkcs11Session lookAgain(Pkcs11Session old)
       throws GeneralSecurityException, IOException {
-    if (session == old) {
-      this.session = old.lookedAtAgain();
+    if (session != old) {
+      return session;
     }
 
-    return session;
+    Pkcs11Session now = old.lookedAtAgain();
+    if (!now.isEmpty()) {
+      this.session = now;
+    }
+
+    return now;
   }
 
   private Pkcs11Session login(String pin, SecretSource source, String doing) {

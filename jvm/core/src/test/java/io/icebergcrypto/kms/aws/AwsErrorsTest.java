@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KeyDisabledException;
+import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.kms.call.Causes;
 import java.util.Map;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -13,7 +14,9 @@ import software.amazon.awssdk.awscore.exception.AwsErrorDetails;
 import software.amazon.awssdk.awscore.exception.AwsServiceException;
 
 class AwsErrorsTest {
-  private static final AwsErrors ERRORS = new AwsErrors(AwsConfig.of(Map.of()), "eu-central-1");
+  private static final String REGION = "eu-central-1";
+  private static final AwsErrors ERRORS =
+      new AwsErrors(AwsConfig.of(Map.of(AwsConfig.REGION, REGION)), REGION);
 
   @ParameterizedTest
   @CsvSource({
@@ -35,6 +38,29 @@ class AwsErrorsTest {
     assertThat(Causes.isOfKey(error)).isEqualTo(ofKey);
   }
 
+  /** Hosts that take the region from their environment may ask several. */
+  @ParameterizedTest
+  @CsvSource({
+    "eu-central-1, alias/sales, true",
+    "eu-central-1, arn:aws:kms:eu-central-1:1:key/k, true",
+    "'', alias/sales, false",
+    "'', k, false",
+    "'', arn:aws:kms:eu-central-1:1:key/k, true",
+  })
+  void onlyTheKeysOwnRegionSaysThatItIsGone(String set, String keyId, boolean ofKey) {
+    Map<String, String> properties = set.isEmpty() ? Map.of() : Map.of(AwsConfig.REGION, set);
+    AwsErrors errors = new AwsErrors(AwsConfig.of(properties), REGION);
+    assertThat(error(errors, "NotFoundException", "no", keyId))
+        .isExactlyInstanceOf(KeyNotFoundException.class)
+        .satisfies(e -> assertThat(Causes.isOfKey(e)).isEqualTo(ofKey));
+    String message =
+        "The ciphertext refers to a customer master key that does not exist, does not exist in this"
+            + " region, or you are not allowed to access.";
+    assertThat(error(errors, "AccessDeniedException", message, keyId))
+        .isExactlyInstanceOf(AccessDeniedException.class)
+        .satisfies(e -> assertThat(Causes.isOfKey(e)).isEqualTo(ofKey));
+  }
+
   /** AWS KMS says the same when a custom key store is disconnected or does not answer. */
   @ParameterizedTest
   @CsvSource({
@@ -49,12 +75,30 @@ class AwsErrorsTest {
         .hasMessageContainingAll("could not unwrap with key 'k'", message, "describe-key");
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "DisabledException, k is disabled., false",
+    "KMSInvalidStateException, k is pending import., false",
+    "KMSInvalidStateException, k is pending deletion., true",
+    "KMSInvalidStateException, k is pending replica deletion., true",
+  })
+  void aKeyThatIsDisabledIsNotDestroyed(String code, String message, boolean destroyed) {
+    assertThat(error(code, message))
+        .isInstanceOfSatisfying(
+            KeyDisabledException.class, e -> assertThat(e.isDestroyed()).isEqualTo(destroyed));
+  }
+
   private static IcebergCryptoException error(String code, String message) {
+    return error(ERRORS, code, message, "k");
+  }
+
+  private static IcebergCryptoException error(
+      AwsErrors errors, String code, String message, String keyId) {
     AwsErrorDetails details =
         AwsErrorDetails.builder().serviceName("Kms").errorCode(code).errorMessage(message).build();
-    return ERRORS.typed(
+    return errors.typed(
         AwsServiceException.builder().awsErrorDetails(details).statusCode(400).build(),
         "unwrap",
-        "k");
+        keyId);
   }
 }

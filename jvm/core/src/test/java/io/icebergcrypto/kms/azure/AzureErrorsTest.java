@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.util.Map;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -32,11 +34,25 @@ class AzureErrorsTest {
             "{\"error\": {\"code\": \"%s\", \"message\": \"no\", \"innererror\": {\"code\":"
                 + " \"%s\"}}}",
             code, inner);
-    IcebergCryptoException error =
-        new AzureErrors(AZURE, AzureKeyId.of("k", AZURE), "unwrapkey")
-            .of(new JsonHttp.Answer(403, JsonHttp.object(body), Map.of()));
+    IcebergCryptoException error = error(403, body);
     assertThat(error).isExactlyInstanceOf(AccessDeniedException.class);
     assertThat(Causes.isOfKey(error)).isEqualTo(ofKey);
     assertThat(Causes.isOfKey(error.inTable("t").withHint("x").withProblem("y"))).isEqualTo(ofKey);
+  }
+
+  @Test
+  void aKeyThatIsBeingRecoveredIsNotGone() {
+    assertThat(
+            error(
+                409,
+                "{\"error\": {\"code\": \"Conflict\", \"message\": \"Key is currently being"
+                    + " recovered.\", \"innererror\": {\"code\": \"ObjectIsBeingRecovered\"}}}"))
+        .isExactlyInstanceOf(KmsUnavailableException.class)
+        .hasMessageContaining("is deleting or recovering key 'k'");
+  }
+
+  private static IcebergCryptoException error(int status, String body) {
+    return new AzureErrors(AZURE, AzureKeyId.of("k", AZURE), "unwrapkey")
+        .of(new JsonHttp.Answer(status, JsonHttp.object(body), Map.of()));
   }
 }

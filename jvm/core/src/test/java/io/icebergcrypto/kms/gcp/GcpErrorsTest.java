@@ -49,6 +49,17 @@ class GcpErrorsTest {
         .hasMessageContaining("cannot use key 'k': " + message);
   }
 
+  @ParameterizedTest
+  @CsvSource({"DISABLED, false", "DESTROY_SCHEDULED, true", "DESTROYED, true"})
+  void aKeyThatIsDisabledIsNotDestroyed(String state, boolean destroyed) {
+    String body =
+        "{\"error\": {\"status\": \"FAILED_PRECONDITION\", \"message\": \"k/cryptoKeyVersions/1 is"
+            + " not enabled, current state is: %s.\"}}";
+    assertThat(error(400, String.format(body, state)))
+        .isInstanceOfSatisfying(
+            KeyDisabledException.class, e -> assertThat(e.isDestroyed()).isEqualTo(destroyed));
+  }
+
   private static IcebergCryptoException error(int status, String body) {
     return new GcpErrors(CONFIG, "k")
         .of("decrypt", new JsonHttp.Answer(status, JsonHttp.object(body), Map.of()));

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.icebergcrypto.AccessDeniedException;
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.util.Map;
@@ -25,13 +27,29 @@ class HadoopErrorsTest {
   void onlyWhatTheKeysListsRefuseIsOfTheKey(String message, boolean ofKey) {
     String body =
         "{\"RemoteException\": {\"message\": \"%s\", \"exception\": \"AuthorizationException\"}}";
-    IcebergCryptoException error =
-        new HadoopErrors(CONFIG)
-            .of(
-                new JsonHttp.Answer(403, JsonHttp.object(String.format(body, message)), Map.of()),
-                HadoopKeys.DECRYPT,
-                "k");
+    IcebergCryptoException error = error(403, String.format(body, message));
     assertThat(error).isExactlyInstanceOf(AccessDeniedException.class);
     assertThat(Causes.isOfKey(error)).isEqualTo(ofKey);
+  }
+
+  /** What is missing may be a part of the KMS itself. */
+  @ParameterizedTest
+  @CsvSource({
+    "No KeyVersion exists for key 'k', true",
+    "'k@1' not found, true",
+    "KeyVersion name 'k@1' does not exist, true",
+    "'relation \\\"ranger_keystore\\\" does not exist', false",
+    "File file:/mnt/kms/kms.keystore does not exist, false",
+    "Class 'org.apache.Driver' not found, false",
+  })
+  void onlyAKeyIsAMissingKey(String message, boolean missing) {
+    String body = "{\"RemoteException\": {\"message\": \"%s\", \"exception\": \"IOException\"}}";
+    assertThat(error(500, String.format(body, message)))
+        .isExactlyInstanceOf(missing ? KeyNotFoundException.class : KmsUnavailableException.class);
+  }
+
+  private static IcebergCryptoException error(int status, String body) {
+    return new HadoopErrors(CONFIG)
+        .of(new JsonHttp.Answer(status, JsonHttp.object(body), Map.of()), HadoopKeys.DECRYPT, "k");
   }
 }
