@@ -331,7 +331,7 @@ class ValueKeyTableTest extends LakeFixture {
     assertThat(found.keys())
         .filteredOn(key -> key.kind() == KeyEntry.Kind.VALUE)
         .extracting(
-            KeyEntry::encryptedBy, KeyEntry::length, KeyEntry::kmsAnswers, KeyEntry::problem)
+            KeyEntry::encryptedBy, KeyEntry::keyLength, KeyEntry::kmsAnswers, KeyEntry::problem)
         .containsExactly(tuple("k1", 32, true, null), tuple("k2", 32, true, null));
     assertThat(MasterKeyUse.of(catalog, KEYS).valueKeys())
         .extracting(MasterKeyUse.WrappedBy::masterKeyId, MasterKeyUse.WrappedBy::version)
