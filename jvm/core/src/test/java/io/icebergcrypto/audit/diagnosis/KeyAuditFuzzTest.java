@@ -88,8 +88,10 @@ class KeyAuditFuzzTest {
               "{}",
               "",
               "[1",
-              "{\"created-at-ms\":1,\"master-key-id\":\"k1\",\"wrapped-key\":\"AAAA\"}",
-              "{\"created-at-ms\":99999999999999,\"master-key-id\":\"\",\"wrapped-key\":\"\"}",
+              "{\"created-at-ms\":1,\"master-key-id\":\"k1\",\"wrapped-key\":\"AAAA\","
+                  + "\"check-value\":\"v1.00\"}",
+              "{\"created-at-ms\":99999999999999,\"master-key-id\":\"\",\"wrapped-key\":\"\","
+                  + "\"check-value\":\"v1.00\"}",
               "{\"created-at-ms\":\"then\",\"master-key-id\":[],\"wrapped-key\":\"*\"}"));
     }
 
