@@ -1,5 +1,6 @@
 package io.icebergcrypto.parquet;
 
+import io.icebergcrypto.format.Json;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -24,17 +25,11 @@ public record FileProtection(
   /** ORC's mask that replaces all values. */
   private static final String NOTHING_LEFT = "nullify";
 
-  /** What protects a column. */
+  /** What protects a column, in the words of {@link #toMap}. */
   public enum By {
-    COLUMN_KEY("column key"),
-    FOOTER_KEY("footer key"),
-    NOTHING("nothing");
-
-    private final String label;
-
-    By(String label) {
-      this.label = label;
-    }
+    COLUMN_KEY,
+    FOOTER_KEY,
+    NOTHING
   }
 
   /**
@@ -44,7 +39,7 @@ public record FileProtection(
    * @param mask what a reader without the key sees, which is in the file in plaintext; null: it
    *     sees nothing
    */
-  public record Column(String name, By by, String keyId, String mask) {}
+  public record Column(String name, By protectedBy, String keyId, String mask) {}
 
   /** Whether a reader with its keys notices a change of the file's data. */
   public boolean authenticated() {
@@ -93,7 +88,7 @@ public record FileProtection(
     return columns == null
         ? ""
         : columns.stream()
-            .filter(column -> column.by() == by)
+            .filter(column -> column.protectedBy() == by)
             .map(Column::name)
             .collect(Collectors.joining(", "));
   }
@@ -108,17 +103,8 @@ public record FileProtection(
     map.put("pages_authenticated", authenticated());
     map.put("footer", footerEncrypted ? "encrypted" : "plaintext");
     map.put("footer_key", footerKey);
-    map.put("columns", columns == null ? null : columns.stream().map(FileProtection::map).toList());
+    map.put("columns", columns == null ? null : columns.stream().map(Json::map).toList());
     map.put("unknown", unknown);
-    return map;
-  }
-
-  private static Map<String, Object> map(Column column) {
-    Map<String, Object> map = new LinkedHashMap<>();
-    map.put("name", column.name());
-    map.put("protected_by", column.by().label);
-    map.put("key_id", column.keyId());
-    map.put("mask", column.mask());
     return map;
   }
 }

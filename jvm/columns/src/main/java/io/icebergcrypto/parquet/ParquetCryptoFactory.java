@@ -337,7 +337,7 @@ public final class ParquetCryptoFactory
           ? List.of()
           : found.columns().stream()
               .filter(column -> keyId.equals(column.keyId()))
-              .filter(column -> column.by() == FileProtection.By.COLUMN_KEY)
+              .filter(column -> column.protectedBy() == FileProtection.By.COLUMN_KEY)
               .map(FileProtection.Column::name)
               .toList();
     } catch (RuntimeException e) {

@@ -203,7 +203,10 @@ public record ProtectionReader(FileIO io, Configuration hadoop) {
     for (RowGroup group : metadata.getRow_groups()) {
       for (ColumnChunk chunk : group.getColumns()) {
         Column column = column(chunk, footerKey, material);
-        found.merge(column.name(), column, (a, b) -> a.by().compareTo(b.by()) < 0 ? b : a);
+        found.merge(
+            column.name(),
+            column,
+            (a, b) -> a.protectedBy().compareTo(b.protectedBy()) < 0 ? b : a);
       }
     }
 

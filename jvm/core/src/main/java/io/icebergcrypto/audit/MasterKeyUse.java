@@ -12,9 +12,7 @@ import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.metadata.Kek;
 import java.nio.ByteBuffer;
 import java.util.Comparator;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.OptionalInt;
 import java.util.Set;
 import java.util.function.Function;
@@ -153,16 +151,5 @@ public record MasterKeyUse(
     return newest != null
         && newest.madeAt() > timeMs
         && !(alone && keks.stream().anyMatch(kek -> kek != newest && kek.encrypts()));
-  }
-
-  /** The names and values for JSON. */
-  public Map<String, Object> toMap() {
-    Map<String, Object> values = new LinkedHashMap<>();
-    values.put("table", table);
-    values.put("key_id", keyId);
-    values.put("keks", keks);
-    values.put("value_keys", valueKeys);
-    values.put("has_old_plaintext", hasOldPlaintext);
-    return values;
   }
 }

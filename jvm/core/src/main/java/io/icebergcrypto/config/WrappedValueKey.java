@@ -20,8 +20,7 @@ import java.util.Map;
  * @param masterKeyId the master key that wrapped it
  * @param wrapped what the KMS gave, in base64
  * @param createdAtMs when it was made, in milliseconds since the epoch
- * @param checkValue by which its bytes are recognized, without revealing anything else about them;
- *     null: it has none, as in older tables
+ * @param checkValue by which its bytes are recognized, without revealing anything else about them
  */
 public record WrappedValueKey(
     String name, int id, String masterKeyId, String wrapped, long createdAtMs, String checkValue)
@@ -93,7 +92,7 @@ public record WrappedValueKey(
               json.get(MASTER_KEY_ID).getAsString(),
               json.get(WRAPPED_KEY).getAsString(),
               json.get(CREATED_AT_MS).getAsLong(),
-              json.has(CHECK_VALUE) ? json.get(CHECK_VALUE).getAsString() : null);
+              json.get(CHECK_VALUE).getAsString());
       ValueKeyProperties.checkName(key.name);
       key.bytes();
       boolean hasTime = key.createdAtMs >= 0 && key.createdAtMs <= YEAR_9999;
@@ -140,10 +139,7 @@ public record WrappedValueKey(
     json.put(MASTER_KEY_ID, masterKeyId);
     json.put(WRAPPED_KEY, wrapped);
     json.put(CREATED_AT_MS, createdAtMs);
-    if (checkValue != null) {
-      json.put(CHECK_VALUE, checkValue);
-    }
-
+    json.put(CHECK_VALUE, checkValue);
     return Json.of(json);
   }
 }

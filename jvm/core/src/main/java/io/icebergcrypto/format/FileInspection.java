@@ -34,9 +34,7 @@ public record FileInspection(
     json.put("format", magic.format());
     json.put("encrypted", magic.encrypted());
     if (ags1 != null) {
-      json.put("block_size", ags1.blockSize());
-      json.put("block_count", ags1.blockCount());
-      json.put("plaintext_length", ags1.plaintextLength());
+      json.putAll(Json.map(ags1));
     }
     if (pare != null) {
       json.put("algorithm", pare.algorithm().name());

@@ -5,10 +5,8 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.format.Outcome;
 import io.icebergcrypto.metadata.Kek;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptedKey;
 
@@ -21,8 +19,8 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * @param oldKekId the KEK that was in use before; null when the table had none
  * @param newKekId the new one; null in a dry run
  * @param rewrapped how many keys of manifest lists and statistics files were encrypted again
- * @param removed the ids of the KEKs that the table no longer has
- * @param kept the ids of older KEKs that it still has
+ * @param removedKeks how many KEKs the table no longer has
+ * @param keptKeks how many older KEKs it still has
  * @param kmsCalls how many calls of the KMS it took
  * @param committed whether the table was changed: not by a dry run
  */
@@ -32,10 +30,11 @@ public record KekRotation(
     String oldKekId,
     String newKekId,
     int rewrapped,
-    List<String> removed,
-    List<String> kept,
+    int removedKeks,
+    int keptKeks,
     int kmsCalls,
-    boolean committed) {
+    boolean committed)
+    implements Outcome {
   /**
    * Gives a table a new KEK, in one commit.
    *
@@ -70,13 +69,13 @@ public record KekRotation(
         oldKekId,
         dryRun ? null : made.kekId(),
         made.rewrapped(),
-        made.removed(),
-        made.kept(),
+        made.removed().size(),
+        made.kept().size(),
         table.kms().calls(),
         !dryRun);
   }
 
-  /** One sentence for people. */
+  @Override
   public String message() {
     StringBuilder text = new StringBuilder();
     text.append(committed ? "a new KEK is in use" : "a new KEK would be in use");
@@ -91,34 +90,18 @@ public record KekRotation(
               committed ? "encrypted" : "would be encrypted"));
     }
 
-    if (!removed.isEmpty()) {
-      text.append(String.format("; %s %s", keks(removed), committed ? "removed" : "would go"));
+    if (removedKeks > 0) {
+      text.append(String.format("; %s %s", keks(removedKeks), committed ? "removed" : "would go"));
     }
 
-    if (!kept.isEmpty()) {
-      text.append(String.format("; %s kept", keks(kept)));
+    if (keptKeks > 0) {
+      text.append(String.format("; %s kept", keks(keptKeks)));
     }
 
     return text.append(committed ? "" : "; nothing was changed").toString();
   }
 
-  private static String keks(List<String> ids) {
-    return ids.size() == 1 ? "1 older KEK" : ids.size() + " older KEKs";
-  }
-
-  /** The names and values for JSON and rows; lists as text. */
-  public Map<String, Object> toMap() {
-    Map<String, Object> values = new LinkedHashMap<>();
-    values.put("table", table);
-    values.put("key_id", keyId);
-    values.put("old_kek_id", oldKekId);
-    values.put("new_kek_id", newKekId);
-    values.put("rewrapped", rewrapped);
-    values.put("removed_keks", removed.size());
-    values.put("kept_keks", kept.size());
-    values.put("kms_calls", kmsCalls);
-    values.put("committed", committed);
-    values.put("message", message());
-    return values;
+  private static String keks(int number) {
+    return number == 1 ? "1 older KEK" : number + " older KEKs";
   }
 }

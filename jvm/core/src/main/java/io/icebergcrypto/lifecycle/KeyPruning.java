@@ -4,9 +4,8 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.commit.KeyRetention;
+import io.icebergcrypto.format.Outcome;
 import java.nio.charset.StandardCharsets;
-import java.util.LinkedHashMap;
-import java.util.Map;
 import java.util.Set;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
@@ -20,6 +19,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
  * @param table the table's full name
  * @param keysBefore how many keys the metadata had
  * @param removed how many of them went
+ * @param kept how many it still has
  * @param bytesBefore the size of the metadata before, as JSON that is not compressed
  * @param bytesAfter its size without these keys
  * @param committed whether the table was changed: not by a dry run, nor when all keys are needed
@@ -28,9 +28,11 @@ public record KeyPruning(
     String table,
     int keysBefore,
     int removed,
+    int kept,
     long bytesBefore,
     long bytesAfter,
-    boolean committed) {
+    boolean committed)
+    implements Outcome {
   /**
    * Removes the keys that no snapshot and no statistics file of the table needs, in one commit. It
    * asks the KMS nothing, unless the metadata is signed.
@@ -50,11 +52,14 @@ public record KeyPruning(
     }
 
     boolean changed = pruned.after != pruned.before;
+    int keysBefore = pruned.before.encryptionKeys().size();
+    int kept = pruned.after.encryptionKeys().size();
     long bytesBefore = bytes(pruned.before);
     return new KeyPruning(
         table.name(),
-        pruned.before.encryptionKeys().size(),
-        pruned.before.encryptionKeys().size() - pruned.after.encryptionKeys().size(),
+        keysBefore,
+        keysBefore - kept,
+        kept,
         bytesBefore,
         changed ? bytes(pruned.after) : bytesBefore,
         changed && !dryRun);
@@ -79,12 +84,7 @@ public record KeyPruning(
     return TableMetadataParser.toJson(metadata).getBytes(StandardCharsets.UTF_8).length;
   }
 
-  /** How many keys the metadata still has. */
-  public int kept() {
-    return keysBefore - removed;
-  }
-
-  /** One sentence for people. */
+  @Override
   public String message() {
     String keys = keysBefore == 1 ? "1 key is" : String.format("%,d keys are", keysBefore);
     if (removed == 0) {
@@ -100,19 +100,5 @@ public record KeyPruning(
         keysBefore,
         bytesAfter,
         bytesBefore);
-  }
-
-  /** The names and values for JSON and rows. */
-  public Map<String, Object> toMap() {
-    Map<String, Object> values = new LinkedHashMap<>();
-    values.put("table", table);
-    values.put("keys_before", keysBefore);
-    values.put("removed", removed);
-    values.put("kept", kept());
-    values.put("bytes_before", bytesBefore);
-    values.put("bytes_after", bytesAfter);
-    values.put("committed", committed);
-    values.put("message", message());
-    return values;
   }
 }

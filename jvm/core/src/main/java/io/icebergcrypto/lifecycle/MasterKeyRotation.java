@@ -7,9 +7,9 @@ import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.commit.KeyRetention;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.format.Outcome;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.metadata.Kek;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -45,7 +45,8 @@ public record MasterKeyRotation(
     int kmsCalls,
     boolean committed,
     int valueKeys,
-    String valueKeysLeft) {
+    String valueKeysLeft)
+    implements Outcome {
   /** Commits of clients that began before on a REST catalog may bring a KEK of the old key. */
   private static final int ROUNDS = 5;
 
@@ -265,7 +266,7 @@ public record MasterKeyRotation(
     return KeyRetention.unneeded(metadata, System.currentTimeMillis());
   }
 
-  /** One sentence for people. */
+  @Override
   public String message() {
     String number = number(keks, "KEK");
     if (oldKeyId.equals(newKeyId)
@@ -300,22 +301,5 @@ public record MasterKeyRotation(
 
   private static String number(int count, String what) {
     return count == 1 ? "1 " + what : count + " " + what + "s";
-  }
-
-  /** The names and values for JSON and rows. */
-  public Map<String, Object> toMap() {
-    Map<String, Object> values = new LinkedHashMap<>();
-    values.put("table", table);
-    values.put("old_key_id", oldKeyId);
-    values.put("new_key_id", newKeyId);
-    values.put("keks", keks);
-    values.put("old_versions", oldVersions);
-    values.put("new_versions", newVersions);
-    values.put("kms_calls", kmsCalls);
-    values.put("committed", committed);
-    values.put("message", message());
-    values.put("value_keys", valueKeys);
-    values.put("value_keys_left", valueKeysLeft);
-    return values;
   }
 }

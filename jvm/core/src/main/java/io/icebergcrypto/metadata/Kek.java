@@ -78,31 +78,17 @@ public final class Kek {
 
   /** Whether a KEK's entry says how its bytes are recognized. */
   public static boolean hasCheckValue(EncryptedKey kek) {
-    return isCheckValue(checkValue(kek));
+    String told = checkValue(kek);
+    return told != null && told.startsWith(CHECK_VALUE_V1); // one of a later version tells nothing
   }
 
   /** Whether bytes are those of a KEK, as far as its entry shows. */
   static boolean fits(EncryptedKey kek, ByteBuffer bytes) {
-    return fits(checkValue(kek), bytes, "");
+    return !hasCheckValue(kek) || checkValue(kek).equals(checkValue(bytes, ""));
   }
 
   private static String checkValue(EncryptedKey kek) {
     return kek.properties() == null ? null : kek.properties().get(CHECK_VALUE);
-  }
-
-  /** Whether it tells something of a key's bytes; one of a later version does not. */
-  public static boolean isCheckValue(String told) {
-    return told != null && told.startsWith(CHECK_VALUE_V1);
-  }
-
-  /**
-   * Whether bytes are those of a KEK or of a value key, as far as its check value shows.
-   *
-   * @param told the check value; null: it has none
-   * @param context the name of a value key; of a KEK empty
-   */
-  public static boolean fits(String told, ByteBuffer bytes, String context) {
-    return !isCheckValue(told) || told.equals(checkValue(bytes, context));
   }
 
   /**

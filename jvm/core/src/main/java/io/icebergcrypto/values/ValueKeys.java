@@ -149,7 +149,7 @@ public record ValueKeys(
       return bytes.remaining() + " bytes, which is not a value key";
     }
 
-    return Kek.fits(key.checkValue(), bytes, key.name())
+    return key.checkValue().equals(Kek.checkValue(bytes, key.name()))
         ? null
         : "a key that does not fit its check value";
   }

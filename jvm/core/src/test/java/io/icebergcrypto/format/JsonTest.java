@@ -3,6 +3,7 @@ package io.icebergcrypto.format;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.time.Instant;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -13,6 +14,12 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 class JsonTest {
   private record Problem(String path, Long length) {}
+
+  private enum Word {
+    TWO_WORDS
+  }
+
+  private record Entry(Word kind, String keyId, Instant madeAt) {}
 
   @Test
   void everyKindOfValueInOrder() {
@@ -30,6 +37,18 @@ class JsonTest {
             "{\"text\":\"a<b>'ü\",\"long\":-9223372036854775808,\"double\":1.5E300,"
                 + "\"yes\":true,\"none\":null,\"list\":[1,null,\"b\",[]],"
                 + "\"records\":[{\"path\":\"a\\\"b\",\"length\":null}],\"map\":{\"inner\":{}}}");
+  }
+
+  /** What users get has these names, in this order. */
+  @Test
+  void theComponentsOfARecordByTheirNames() {
+    Ags1Layout layout = new Ags1Layout(1024, 3, 2100);
+    assertThat(Json.of(Json.map(layout)))
+        .isEqualTo("{\"block_size\":1024,\"block_count\":3,\"plaintext_length\":2100}");
+    Map<String, Object> map = Json.map(new Entry(Word.TWO_WORDS, null, Instant.EPOCH));
+    assertThat(map).containsEntry("made_at", Instant.EPOCH);
+    assertThat(Json.of(map))
+        .isEqualTo("{\"kind\":\"two words\",\"key_id\":null,\"made_at\":\"1970-01-01T00:00:00Z\"}");
   }
 
   @ParameterizedTest

@@ -43,7 +43,7 @@ final class KeysInFiles {
   private static boolean has(FileProtection file, String column) {
     return file.columns() == null
         || file.columns().stream()
-            .filter(one -> one.by() != FileProtection.By.NOTHING)
+            .filter(one -> one.protectedBy() != FileProtection.By.NOTHING)
             .anyMatch(one -> isOrIsIn(one.name(), column));
   }
 

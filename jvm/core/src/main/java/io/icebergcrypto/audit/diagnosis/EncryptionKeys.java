@@ -8,7 +8,7 @@ import io.icebergcrypto.audit.UncachedKms;
 import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
-import java.util.LinkedHashMap;
+import io.icebergcrypto.format.Json;
 import java.util.List;
 import java.util.Map;
 import org.apache.iceberg.BaseTable;
@@ -100,17 +100,11 @@ public record EncryptionKeys(
     }
   }
 
-  /** The names and values for JSON, with the keys as rows, each {@link KeyEntry#toMap}. */
+  /** The names and values for JSON, with the keys as rows. */
   public Map<String, Object> toMap() {
-    Map<String, Object> json = new LinkedHashMap<>();
-    json.put("table", table);
-    json.put("key_id", keyId);
-    json.put("data_key_length", dataKeyLength);
-    json.put("kek_max_age_days", kekMaxAgeDays);
-    json.put("kms", kms);
-    json.put("kms_calls", kmsCalls);
-    json.put("kms_problem", kmsProblem);
-    json.put("rows", keys.stream().map(KeyEntry::toMap).toList());
+    Map<String, Object> json = Json.map(this);
+    json.remove("keys");
+    json.put("rows", keys.stream().map(Json::map).toList());
     return json;
   }
 }

@@ -3,8 +3,8 @@ package io.icebergcrypto.audit.diagnosis;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.format.Json;
 import java.util.LinkedHashMap;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
@@ -78,7 +78,7 @@ public record Finding(
 
     /** The name for people and rows: {@code key id removed}. */
     public String label() {
-      return name().toLowerCase(Locale.ROOT).replace('_', ' ');
+      return Json.words(this);
     }
 
     /** What it means for those who use the table. */

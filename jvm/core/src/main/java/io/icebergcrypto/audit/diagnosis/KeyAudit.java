@@ -195,14 +195,14 @@ final class KeyAudit {
         Kind.MASTER,
         null,
         null,
+        null,
         own.stream().mapToInt(KeyEntry::snapshots).sum(),
-        null,
-        null,
-        null,
         false,
         answers,
         authenticated(id),
         joined(refusal, metadataProblem, first ? tableProblem() : null),
+        null,
+        null,
         null);
   }
 
@@ -237,15 +237,15 @@ final class KeyAudit {
         key.keyId(),
         isDead ? Kind.DEAD : Kind.KEK,
         masterId,
-        null,
-        uses.getOrDefault(key.keyId(), 0),
-        unwrapped.length(),
         createdAt,
-        age,
+        age == null ? null : age.toDays(),
+        uses.getOrDefault(key.keyId(), 0),
         !isDead && age != null && age.compareTo(Duration.ofDays(maxAgeDays)) > 0,
         isDead ? null : unwrapped.length() != null,
         masterId == null ? null : authenticated(masterId),
         joined(unwrapped.problem(), isDead ? null : timeProblem(age)),
+        null,
+        unwrapped.length(),
         masterId == null ? null : version(key.encryptedKeyMetadata(), masterId));
   }
 
@@ -267,15 +267,15 @@ final class KeyAudit {
         key.name() + "." + key.version(),
         Kind.VALUE,
         masterId,
-        null,
-        0,
-        unwrapped.length(),
         createdAt,
-        age,
+        age.toDays(),
+        0,
         false,
         asked ? unwrapped.length() != null : null,
         authenticated(masterId),
         joined(unwrapped.problem(), timeProblem(age)),
+        null,
+        unwrapped.length(),
         version(key.bytes(), masterId));
   }
 
@@ -285,14 +285,14 @@ final class KeyAudit {
         Kind.VALUE,
         null,
         null,
+        null,
         0,
-        null,
-        null,
-        null,
         false,
         null,
         null,
         "its property is not a value key: the table's properties were edited",
+        null,
+        null,
         null);
   }
 
@@ -348,7 +348,8 @@ final class KeyAudit {
             : snapshot != null ? Kind.MANIFEST_LIST : path != null ? Kind.STATISTICS : Kind.OTHER;
     Integer length = null;
     String problem = null;
-    boolean readable = kek != null && Boolean.TRUE.equals(kek.kmsAnswers()) && kek.length() != null;
+    boolean readable =
+        kek != null && Boolean.TRUE.equals(kek.kmsAnswers()) && kek.keyLength() != null;
     if (readable && (kind == Kind.MANIFEST_LIST || kind == Kind.STATISTICS)) {
       try {
         length = KeyedFile.decrypted(key.keyId(), manager).encryptionKey().remaining();
@@ -363,15 +364,15 @@ final class KeyAudit {
         key.keyId(),
         kind,
         key.encryptedById(),
-        snapshot != null ? "snapshot " + snapshot : path,
+        null,
+        null,
         uses.getOrDefault(key.keyId(), 0),
-        length,
-        null,
-        null,
         false,
         null,
         null,
         problem,
+        snapshot != null ? "snapshot " + snapshot : path,
+        length,
         null);
   }
 
@@ -385,15 +386,15 @@ final class KeyAudit {
                     key.getKey(),
                     Kind.MANIFEST_LIST,
                     null,
-                    "snapshot " + key.getValue(),
+                    null,
+                    null,
                     uses.get(key.getKey()),
-                    null,
-                    null,
-                    null,
                     false,
                     null,
                     null,
                     "it is not in the metadata: its snapshots cannot be read",
+                    "snapshot " + key.getValue(),
+                    null,
                     null))
         .toList();
   }

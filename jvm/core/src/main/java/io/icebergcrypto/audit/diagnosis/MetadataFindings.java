@@ -121,8 +121,8 @@ final class MetadataFindings {
         keys == null
             ? null
             : keys.keys().stream()
-                .filter(key -> key.kind() == KeyEntry.Kind.KEK && key.length() != null)
-                .map(KeyEntry::length)
+                .filter(key -> key.kind() == KeyEntry.Kind.KEK && key.keyLength() != null)
+                .map(KeyEntry::keyLength)
                 .filter(Set.of(16, 24, 32)::contains)
                 .findFirst() // the newest
                 .orElse(null);

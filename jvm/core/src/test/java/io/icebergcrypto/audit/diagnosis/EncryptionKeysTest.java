@@ -126,8 +126,8 @@ class EncryptionKeysTest extends LakeFixture {
         assertThat(kek.ageDays()).isZero();
         assertThat(kek.overdue()).isFalse();
         assertThat(kek.kmsAnswers()).isTrue();
-        assertThat(kek.length()).isEqualTo(16);
-        assertThat(of(keys, Kind.MANIFEST_LIST).stream().map(KeyEntry::length))
+        assertThat(kek.keyLength()).isEqualTo(16);
+        assertThat(of(keys, Kind.MANIFEST_LIST).stream().map(KeyEntry::keyLength))
             .containsExactlyInAnyOrder(16, 16, 32);
         assertThat(of(keys, Kind.MANIFEST_LIST)).allMatch(key -> key.snapshots() == 1);
       }
@@ -244,7 +244,7 @@ class EncryptionKeysTest extends LakeFixture {
         assertThat(of(keys, kind)).allMatch(key -> key.problem().contains("no answer"));
       }
 
-      assertThat(of(keys, Kind.MANIFEST_LIST)).allMatch(key -> key.length() == null);
+      assertThat(of(keys, Kind.MANIFEST_LIST)).allMatch(key -> key.keyLength() == null);
     }
   }
 

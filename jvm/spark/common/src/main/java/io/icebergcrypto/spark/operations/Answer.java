@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.operations;
 
+import io.icebergcrypto.format.Outcome;
 import java.util.List;
 import java.util.Map;
 
@@ -14,6 +15,11 @@ public record Answer(Object value, List<Map<String, Object>> rows) {
   /** One row, which is all that Python gets, too. */
   static Answer row(Map<String, Object> row) {
     return new Answer(row, List.of(row));
+  }
+
+  /** The same of what was done to a table. */
+  static Answer row(Outcome done) {
+    return row(done.toMap());
   }
 
   /** Of what is not a procedure. */

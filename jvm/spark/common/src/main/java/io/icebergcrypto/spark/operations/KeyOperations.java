@@ -6,17 +6,16 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.audit.DocumentSignature;
 import io.icebergcrypto.audit.MasterKeyUse;
 import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
-import io.icebergcrypto.audit.diagnosis.KeyEntry;
 import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EngineCatalog;
+import io.icebergcrypto.format.Json;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.spark.table.TableNames;
 import java.util.List;
-import java.util.Map;
 
 /** The keys of tables, and master keys. */
 final class KeyOperations {
@@ -33,11 +32,7 @@ final class KeyOperations {
               call ->
                   Answer.row(
                       KekRotation.run(
-                              call.catalog(),
-                              call.table(),
-                              call.flag("rewrap"),
-                              call.flag("dry_run"))
-                          .toMap()))
+                          call.catalog(), call.table(), call.flag("rewrap"), call.flag("dry_run"))))
           .withPaths();
 
   private static final Operation ROTATE_MASTER_KEY =
@@ -74,15 +69,14 @@ final class KeyOperations {
                       + " committed BOOLEAN NOT NULL, message STRING NOT NULL",
                   call ->
                       Answer.row(
-                          KeyPruning.run(call.catalog(), call.table(), call.flag("dry_run"))
-                              .toMap()))
+                          KeyPruning.run(call.catalog(), call.table(), call.flag("dry_run"))))
               .withPaths(),
           ROTATE_KEK,
           ROTATE_MASTER_KEY,
           Operation.call(
                   "master_key_use",
                   "table STRING NOT NULL",
-                  call -> Answer.value(MasterKeyUse.of(call.catalog(), call.table()).toMap()))
+                  call -> Answer.value(Json.map(MasterKeyUse.of(call.catalog(), call.table()))))
               .withPaths(),
           Operation.call(
               "rotate_catalog",
@@ -149,13 +143,7 @@ final class KeyOperations {
 
   private static Answer list(Call call) {
     EncryptionKeys keys = EncryptionKeys.of(call.catalog(), call.table());
-    return new Answer(keys.toMap(), keys.keys().stream().map(KeyOperations::row).toList());
-  }
-
-  private static Map<String, Object> row(KeyEntry key) {
-    Map<String, Object> row = key.toMap();
-    row.put("created_at", key.createdAt());
-    return row;
+    return new Answer(keys.toMap(), keys.keys().stream().map(Json::map).toList());
   }
 
   private static Answer rotateMasterKey(Call call) {
@@ -163,11 +151,10 @@ final class KeyOperations {
     String from = call.text("from_catalog");
     boolean dryRun = call.flag("dry_run");
     return Answer.row(
-        (from == null
-                ? MasterKeyRotation.run(call.catalog(), call.table(), newKeyId, dryRun)
-                : MasterKeyRotation.run(
-                    call.catalog(), call.table(), newKeyId, former(call, from), dryRun))
-            .toMap());
+        from == null
+            ? MasterKeyRotation.run(call.catalog(), call.table(), newKeyId, dryRun)
+            : MasterKeyRotation.run(
+                call.catalog(), call.table(), newKeyId, former(call, from), dryRun));
   }
 
   /** The KMS that a catalog is set up with. */

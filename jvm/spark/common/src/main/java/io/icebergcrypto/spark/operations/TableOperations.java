@@ -37,16 +37,15 @@ final class TableOperations {
               call ->
                   Answer.row(
                       TableEncryption.run(
-                              call.spark(),
-                              call.catalog(),
-                              call.table(),
-                              new EncryptionOptions(
-                                  call.text("key_id"),
-                                  call.number("max_bytes", Long.MAX_VALUE),
-                                  call.number("throttle", Long.MAX_VALUE),
-                                  call.flag("dry_run")),
-                              call.progress())
-                          .toMap())),
+                          call.spark(),
+                          call.catalog(),
+                          call.table(),
+                          new EncryptionOptions(
+                              call.text("key_id"),
+                              call.number("max_bytes", Long.MAX_VALUE),
+                              call.number("throttle", Long.MAX_VALUE),
+                              call.flag("dry_run")),
+                          call.progress()))),
           Operation.procedure(
               "decrypt_table",
               "Decrypts a table in place: its files are plaintext then",
@@ -80,12 +79,11 @@ final class TableOperations {
               call ->
                   Answer.row(
                       TableReencryption.run(
-                              call.spark(),
-                              call.catalog(),
-                              call.table(),
-                              call.map("options"),
-                              call.flag("dry_run"))
-                          .toMap())),
+                          call.spark(),
+                          call.catalog(),
+                          call.table(),
+                          call.map("options"),
+                          call.flag("dry_run")))),
           Operation.procedure(
                   "repair_table",
                   "Says what is wrong with a table that cannot be used and, on request, repairs it",

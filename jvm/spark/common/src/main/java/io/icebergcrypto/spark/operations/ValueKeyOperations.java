@@ -1,5 +1,6 @@
 package io.icebergcrypto.spark.operations;
 
+import io.icebergcrypto.format.Json;
 import io.icebergcrypto.values.ValueKeyEntry;
 import io.icebergcrypto.values.ValueKeyTable;
 import java.util.List;
@@ -60,20 +61,7 @@ final class ValueKeyOperations {
   }
 
   private static Answer rows(List<ValueKeyEntry> keys) {
-    return new Answer(
-        keys.stream().map(key -> row(key, key.createdAt().toString())).toList(),
-        keys.stream().map(key -> row(key, key.createdAt())).toList());
-  }
-
-  private static Map<String, Object> row(ValueKeyEntry key, Object createdAt) {
-    return Map.of(
-        "name",
-        key.name(),
-        "version",
-        key.version(),
-        "master_key_id",
-        key.masterKeyId(),
-        "created_at",
-        createdAt);
+    List<Map<String, Object>> rows = keys.stream().map(Json::map).toList();
+    return new Answer(rows, rows);
   }
 }

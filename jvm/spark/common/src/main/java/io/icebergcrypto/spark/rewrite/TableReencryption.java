@@ -9,16 +9,16 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.catalog.EncryptedTable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
+import io.icebergcrypto.format.Outcome;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.lifecycle.encrypt.SinkProgress;
 import java.time.Instant;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
-import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.Table;
@@ -55,9 +55,10 @@ public record TableReencryption(
     long bytes,
     long left,
     int snapshots,
-    List<String> refs,
+    String refs,
     String expireStatement,
-    boolean committed) {
+    boolean committed)
+    implements Outcome {
   /** Not the caller's to choose; the last one would have Spark shuffle keys of delete files. */
   private static final Set<String> FIXED =
       Set.of(
@@ -220,14 +221,14 @@ public record TableReencryption(
     return files.data() + files.deletes() + manifests;
   }
 
-  private static List<String> refs(Table table) {
+  private static String refs(Table table) {
     Snapshot current = table.currentSnapshot();
     return table.refs().entrySet().stream()
         .filter(ref -> !ref.getKey().equals(SnapshotRef.MAIN_BRANCH))
         .filter(ref -> current == null || ref.getValue().snapshotId() != current.snapshotId())
         .map(Map.Entry::getKey)
         .sorted()
-        .toList();
+        .collect(Collectors.joining(", "));
   }
 
   private static String expireStatement(String table, long time) {
@@ -238,7 +239,7 @@ public record TableReencryption(
         "retain_last => 1");
   }
 
-  /** One sentence for people, or some. */
+  @Override
   public String message() {
     if (dataFiles + deleteFiles == 0) {
       return "it has no files; nothing was changed";
@@ -265,7 +266,7 @@ public record TableReencryption(
           String.format(
               " Old files stay until %s expired%s: %s",
               counted(snapshots, "other snapshot is", "other snapshots are"),
-              refs.isEmpty() ? "" : ", and these refs dropped: " + String.join(", ", refs),
+              refs.isEmpty() ? "" : ", and these refs dropped: " + refs,
               expireStatement == null
                   ? "other writers have committed so often that what sinks look for in them could"
                       + " not be repeated. Expire them once each sink has committed after the"
@@ -282,21 +283,5 @@ public record TableReencryption(
 
   private static String counted(long number, String one, String many) {
     return String.format("%,d %s", number, number == 1 ? one : many);
-  }
-
-  /** The names and values for JSON and rows; lists as text. */
-  public Map<String, Object> toMap() {
-    Map<String, Object> values = new LinkedHashMap<>();
-    values.put("table", table);
-    values.put("data_files", dataFiles);
-    values.put("delete_files", deleteFiles);
-    values.put("bytes", bytes);
-    values.put("left", left);
-    values.put("snapshots", snapshots);
-    values.put("refs", String.join(", ", refs));
-    values.put("expire_statement", expireStatement);
-    values.put("committed", committed);
-    values.put("message", message());
-    return values;
   }
 }

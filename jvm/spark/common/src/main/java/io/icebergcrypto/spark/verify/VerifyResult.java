@@ -155,7 +155,7 @@ public final class VerifyResult implements AutoCloseable {
     json.put("ok", ok());
     json.put("files", tally.files());
     json.put("bytes", tally.bytes());
-    json.put("counts", tally.counts().stream().map(Tally.Count::json).toList());
+    json.put("counts", tally.counts().stream().map(Json::map).toList());
     json.put("problem_count", tally.problemCount() - tally.uncheckedCount());
     json.put("unchecked_count", tally.uncheckedCount());
     json.put("problems", problems());

@@ -1,6 +1,6 @@
 package io.icebergcrypto.spark.migrate.purge;
 
-import java.util.LinkedHashMap;
+import io.icebergcrypto.format.Outcome;
 import java.util.List;
 import java.util.Map;
 
@@ -30,8 +30,9 @@ public record PurgeReport(
     long left,
     List<String> leftPaths,
     List<String> gaps,
-    boolean committed) {
-  /** One sentence for people, or some. */
+    boolean committed)
+    implements Outcome {
+  @Override
   public String message() {
     StringBuilder text = new StringBuilder();
     text.append(
@@ -61,22 +62,5 @@ public record PurgeReport(
     }
 
     return text.toString();
-  }
-
-  /** The names and values for JSON. */
-  public Map<String, Object> toMap() {
-    Map<String, Object> values = new LinkedHashMap<>();
-    values.put("table", table);
-    values.put("files", files);
-    values.put("bytes", bytes);
-    values.put("paths", paths);
-    values.put("outside", outside);
-    values.put("outside_paths", outsidePaths);
-    values.put("left", left);
-    values.put("left_paths", leftPaths);
-    values.put("gaps", gaps);
-    values.put("committed", committed);
-    values.put("message", message());
-    return values;
   }
 }

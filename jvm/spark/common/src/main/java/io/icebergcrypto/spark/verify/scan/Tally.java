@@ -6,7 +6,6 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -242,21 +241,6 @@ public final class Tally {
           sums[3],
           sums[4],
           sums[5]);
-    }
-
-    /** The same as JSON has it. */
-    public Map<String, Object> json() {
-      Map<String, Object> json = new LinkedHashMap<>();
-      json.put("kind", kind);
-      json.put("magic", magic);
-      json.put("encrypted", encrypted);
-      json.put("files", files);
-      json.put("bytes", bytes);
-      json.put("wrong_files", wrongFiles);
-      json.put("wrong_bytes", wrongBytes);
-      json.put("unchecked_files", uncheckedFiles);
-      json.put("unchecked_bytes", uncheckedBytes);
-      return json;
     }
   }
 }
