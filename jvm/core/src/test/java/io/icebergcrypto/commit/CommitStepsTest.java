@@ -1,11 +1,13 @@
 package io.icebergcrypto.commit;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.util.ArrayList;
@@ -53,6 +55,16 @@ class CommitStepsTest extends LakeFixture {
             false,
             true)
         .prepare(null, created, manager -> table.io());
+  }
+
+  /** A KEK of its own, too, would have to be unwrapped by each session. */
+  @Test
+  void aTableThatIsCreatedWithRowsHasOneKek() {
+    this.table = TestLake.createTable(catalog, 1);
+    List<EncryptedKey> known = TestLake.metadata(table).encryptionKeys();
+    TableMetadata prepared = prepared(known);
+    assertThat(Kek.all(prepared)).hasSize(1);
+    assertThat(prepared.encryptionKeys()).hasSameSizeAs(known);
   }
 
   @Test
