@@ -108,7 +108,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
     } catch (IcebergCryptoException e) {
       closeAfter(e, kms, reporter);
       throw e.inCatalog(name);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | LinkageError e) { // of a library that is not there
       closeAfter(e, kms, reporter);
       throw e;
     }
@@ -275,8 +275,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
     }
   }
 
-  private void closeAfter(
-      RuntimeException failure, CachingKmsClient kms, MetricsReporter reporter) {
+  private void closeAfter(Throwable failure, CachingKmsClient kms, MetricsReporter reporter) {
     try {
       close(kms, reporter);
     } catch (IOException | RuntimeException e) {

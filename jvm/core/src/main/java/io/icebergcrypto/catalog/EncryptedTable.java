@@ -117,9 +117,8 @@ public final class EncryptedTable extends DecoratedTable {
 
   @Override
   public Transaction newTransaction() {
-    boolean encrypted = ops.encrypted();
-    Transaction plain = super.newTransaction();
-    return encrypted ? new EncryptedTransaction((BaseTransaction) plain, ops, behind) : plain;
+    ops.required(); // it may have been dropped
+    return new EncryptedTransaction((BaseTransaction) super.newTransaction(), ops, behind);
   }
 
   /** What travels to executors is the table as data: its FileIO, its manager, its metadata. */

@@ -312,7 +312,7 @@ final class EncryptedTableOperations implements ForwardingOperations {
   }
 
   /** The metadata in force of a table that was loaded. */
-  private TableMetadata required() {
+  TableMetadata required() {
     return LoadedMetadata.existing(keys.tableName(), current());
   }
 

@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog;
 import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.cleanup.ExpireEncryptedSnapshots;
 import io.icebergcrypto.commit.OwnProperties;
+import io.icebergcrypto.config.EncryptionProperties;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.iceberg.AppendFiles;
@@ -27,9 +28,9 @@ import org.apache.iceberg.UpdateSchema;
 import org.apache.iceberg.UpdateStatistics;
 
 /**
- * A transaction on an encrypted table: Iceberg's, but that snapshots which expire in it take their
- * files along, once it is committed. When it fails, or is never committed, nothing is deleted. A
- * check may follow the commit.
+ * A transaction on a table of an encrypting catalog: Iceberg's, but that snapshots of an encrypted
+ * table which expire in it take their files along, once it is committed. When it fails, or is never
+ * committed, nothing is deleted. A check may follow the commit.
  *
  * <p>That is of {@link #expireSnapshots}. The expiry of {@link #table} is Iceberg's own, which
  * deletes what it can before the commit: statistics files, for one.
@@ -55,6 +56,10 @@ final class EncryptedTransaction implements Transaction {
 
   @Override
   public ExpireSnapshots expireSnapshots() {
+    if (EncryptionProperties.keyId(delegate.currentMetadata().properties()) == null) {
+      return delegate.expireSnapshots();
+    }
+
     behind.requireOwnFiles(delegate.tableName(), delegate.currentMetadata());
     return new ExpireEncryptedSnapshots(
         delegate.tableName(),

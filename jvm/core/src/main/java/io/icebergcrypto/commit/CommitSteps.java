@@ -54,8 +54,8 @@ public final class CommitSteps {
             check(guard::checkProperties),
             check(guard::checkFilesWithKeys),
             ofEncrypted(check(guard::checkFiles)),
-            ofEncrypted((commit, table) -> withFirstKek(table)),
             ofEncrypted((commit, table) -> KeyRetention.withMissing(table, commit::keys)),
+            ofEncrypted((commit, table) -> withFirstKek(table)), // unless that has added it
             ofEncrypted((commit, table) -> withYoungKek(table, settings.kekMaxAgeDays())),
             ofEncrypted((commit, table) -> KeyRetention.pruned(table, commit::keys)),
             (commit, table) -> authenticator.sign(commit.base(), table));

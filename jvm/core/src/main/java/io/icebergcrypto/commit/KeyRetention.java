@@ -1,5 +1,6 @@
 package io.icebergcrypto.commit;
 
+import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.Kek;
@@ -63,16 +64,18 @@ public final class KeyRetention {
    *
    * @param manager the table's; asked for only when a key may be missing
    * @return the same metadata when it has them
+   * @throws IcebergCryptoException when nobody knows the key of a new snapshot, or its KEK
    */
   static TableMetadata withMissing(
       TableMetadata metadata, Supplier<TableEncryptionManager> manager) {
     Map<String, EncryptedKey> present = new KeyRetention(metadata).keys;
     Map<String, EncryptedKey> missing = new LinkedHashMap<>();
     for (MetadataUpdate change : metadata.changes()) {
-      if (change instanceof MetadataUpdate.AddSnapshot added) {
+      if (change instanceof MetadataUpdate.AddSnapshot added
+          && metadata.snapshot(added.snapshot().snapshotId()) != null) {
         String id = added.snapshot().keyId();
         if (id != null && !isWhole(id, present)) {
-          missing.put(id, manager.get().key(id));
+          missing.put(id, known(id, manager.get()));
         }
       }
     }
@@ -89,7 +92,11 @@ public final class KeyRetention {
     }
 
     TableMetadata.Builder builder = TableMetadata.buildFrom(metadata);
-    missing.values().forEach(key -> add(builder, key, manager.get()));
+    for (EncryptedKey key : missing.values()) {
+      builder.addEncryptionKey(known(key.encryptedById(), manager.get()));
+      builder.addEncryptionKey(key);
+    }
+
     return builder.build();
   }
 
@@ -99,16 +106,17 @@ public final class KeyRetention {
     return key != null && present.containsKey(key.encryptedById());
   }
 
-  private static void add(
-      TableMetadata.Builder builder, EncryptedKey key, TableEncryptionManager manager) {
-    if (key != null) {
-      EncryptedKey kek = manager.key(key.encryptedById());
-      if (kek != null) {
-        builder.addEncryptionKey(kek);
-      }
-
-      builder.addEncryptionKey(key);
+  private static EncryptedKey known(String id, TableEncryptionManager manager) {
+    EncryptedKey key = manager.key(id);
+    if (key == null) {
+      throw new IcebergCryptoException(
+              String.format("a new snapshot needs key %s, which is not in encryption-keys", id),
+              "Nothing was committed: nobody could read that snapshot. Load the table again, and"
+                  + " write again what the snapshot was to hold.")
+          .inTable(manager.tableName());
     }
+
+    return key;
   }
 
   /**

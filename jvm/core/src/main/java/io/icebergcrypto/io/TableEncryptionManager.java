@@ -20,6 +20,7 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -78,6 +79,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   // transient: what travels to executors is Serialized
   private final transient ReadWriteLock lock = new ReentrantReadWriteLock();
   private final transient Map<String, Long> missingSince = new HashMap<>(); // guarded by lock
+  private final transient Set<String> uncommitted = new HashSet<>(); // guarded by lock
   private final transient Map<String, EncryptedKey> statistics = new ConcurrentHashMap<>();
   private transient List<EncryptedKey> learned = List.of(); // last; guarded by lock
 
@@ -127,7 +129,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   }
 
   /**
-   * Learns from newer table metadata, and forgets keys that were in none for an hour.
+   * Learns from newer table metadata, and forgets keys that have left it an hour ago.
    *
    * @param keys all keys of the metadata; known ones are not replaced
    * @param newDataKeyLength the length of new DEKs and KEKs in bytes: 16, 24 or 32
@@ -185,6 +187,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   }
 
   private void learn(EncryptedKey key, Map<String, EncryptedKey> known, boolean inForce) {
+    uncommitted.remove(key.keyId());
     EncryptedKey before = known.get(key.keyId());
     if (before == null || inForce && !Kek.isWrappedAlike(before, key)) {
       known.put(key.keyId(), copyOf(key));
@@ -192,7 +195,12 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     }
   }
 
+  /** Not before it was in some: Iceberg 1.11 adds a snapshot's key when that is committed. */
   private boolean isForgotten(String missingId, long now) {
+    if (uncommitted.contains(missingId)) {
+      return false;
+    }
+
     long since = missingSince.computeIfAbsent(missingId, id -> now);
     return now - since > REMEMBERED.toMillis() && missingSince.remove(missingId, since);
   }
@@ -461,13 +469,19 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     try {
       Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
       EncryptedKey kek = liveKek();
-      known.putIfAbsent(kek.keyId(), kek);
+      addUncommitted(kek, known);
       StandardEncryptionManager other = with(dataKeyLength, List.of(kek));
       T registered = registration.apply(other);
-      known.putAll(EncryptionUtil.encryptionKeys(other));
+      EncryptionUtil.encryptionKeys(other).values().forEach(key -> addUncommitted(key, known));
       return registered;
     } finally {
       lock.writeLock().unlock();
+    }
+  }
+
+  private void addUncommitted(EncryptedKey key, Map<String, EncryptedKey> known) {
+    if (known.put(key.keyId(), key) == null) {
+      uncommitted.add(key.keyId());
     }
   }
 

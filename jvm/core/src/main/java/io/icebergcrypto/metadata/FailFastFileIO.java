@@ -44,13 +44,20 @@ public final class FailFastFileIO
   private static final Pattern METADATA =
       Pattern.compile(".*\\.metadata\\.json(?:\\.gz)?", Pattern.DOTALL);
 
-  /** The file that a load has opened last, and how many times it opened any. */
-  private record Opened(String location, byte[] bytes, int times) {}
+  /**
+   * The file that a thread has opened last.
+   *
+   * @param bytes what it holds; null outside of a load, where nobody asks
+   * @param times how many times the load has opened any
+   */
+  private record Opened(boolean inLoad, String location, byte[] bytes, int times) {
+    private static final Opened NOTHING = new Opened(false, null, null, 0);
+  }
 
   /** Metadata that was loaded, and all that its file holds. */
   private record Loaded(TableMetadata metadata, byte[] bytes) {}
 
-  private static final ThreadLocal<Opened> OPENED = new ThreadLocal<>();
+  private static final ThreadLocal<Opened> OPENED = ThreadLocal.withInitial(() -> Opened.NOTHING);
 
   // soft: nobody may ever ask
   private static final ThreadLocal<SoftReference<Loaded>> LOADED = new ThreadLocal<>();
@@ -90,20 +97,23 @@ public final class FailFastFileIO
 
   /** Loads a table or its metadata, on this thread. */
   static <T> T loading(Supplier<T> load) {
-    OPENED.remove();
-    T loaded = load.get();
-    Opened opened = OPENED.get();
-    if (opened != null) {
-      OPENED.remove();
-      TableMetadata metadata = metadataOf(loaded);
-      boolean isOfFile = // what was opened once, and is where it says that it is from
-          metadata != null
-              && opened.times() == 1
-              && opened.location().equals(metadata.metadataFileLocation());
-      LOADED.set(isOfFile ? new SoftReference<>(new Loaded(metadata, opened.bytes())) : null);
-    }
+    OPENED.set(new Opened(true, null, null, 0));
+    try {
+      T loaded = load.get();
+      Opened opened = OPENED.get();
+      if (opened.times() > 0) {
+        TableMetadata metadata = metadataOf(loaded);
+        boolean isOfFile = // what was opened once, and is where it says that it is from
+            metadata != null
+                && opened.times() == 1
+                && opened.location().equals(metadata.metadataFileLocation());
+        LOADED.set(isOfFile ? new SoftReference<>(new Loaded(metadata, opened.bytes())) : null);
+      }
 
-    return loaded;
+      return loaded;
+    } finally {
+      OPENED.remove();
+    }
   }
 
   private static TableMetadata metadataOf(Object loaded) {
@@ -180,11 +190,12 @@ public final class FailFastFileIO
     @Override
     public SeekableInputStream newStream() {
       Opened last = OPENED.get();
-      int times = last == null ? 1 : last.times() + 1;
-      OPENED.set(new Opened(location(), null, times));
+      boolean inLoad = last.inLoad();
+      int times = last.times() + 1;
+      OPENED.set(new Opened(inLoad, location(), null, times));
       byte[] bytes = read();
-      OPENED.set(new Opened(location(), bytes, times));
-      boolean again = last != null && last.location().equals(location());
+      OPENED.set(new Opened(inLoad, location(), inLoad ? bytes : null, times));
+      boolean again = location().equals(last.location());
       return (again ? parsed(bytes) : new InMemoryInputFile(location(), bytes)).newStream();
     }
 

@@ -139,6 +139,8 @@ class PropertyNamesTest {
     assertThatThrownBy(() -> plain.updateProperties().set("encryption.keyid", "k1").commit())
         .isInstanceOf(InvalidConfigurationException.class)
         .hasMessageContaining("lake.db.t");
+    assertOnlyOurs(() -> plain.updateProperties().set(KEPT, "x"));
+    assertOnlyOurs(() -> plain.newTransaction().updateProperties().set(KEPT, "x")); // as Spark does
     Table encrypted =
         catalog
             .buildTable(TableIdentifier.of(TestLake.DB, "kept"), TestLake.SCHEMA)

@@ -66,7 +66,8 @@ final class Attempt {
    * @param shared a session without other properties, at which nothing goes wrong
    * @param way properties by which the session reaches the catalog
    * @param name of a table that is not there yet
-   * @param rival what another client does, for {@link Fault#OVERTAKEN}; null: another row
+   * @param rival what another client does, for {@link Fault#OVERTAKEN} and {@link Fault#BURIED};
+   *     null: another row
    */
   Attempt(
       TestLake lake,
@@ -145,10 +146,14 @@ final class Attempt {
     return hit;
   }
 
+  private boolean hasRival() {
+    return fault == Fault.OVERTAKEN || fault == Fault.BURIED;
+  }
+
   /** Another client, which is not counted. */
   private void beside() {
     try {
-      if (fault == Fault.OVERTAKEN) {
+      if (hasRival()) {
         rival.run(honest, operation.where(honest, name));
         this.rivalDone = true;
         return;
@@ -205,7 +210,7 @@ final class Attempt {
 
   private void check(Throwable error) throws Exception {
     checkAccusesNobody(error);
-    if (fault != Fault.OVERTAKEN && !operation.canBeBroken()) { // a broken one is told to all
+    if (!hasRival() && !operation.canBeBroken()) { // a broken one is told to all
       checkAccusesNobody(bystander);
     }
 
@@ -214,14 +219,14 @@ final class Attempt {
         fault == Fault.KILLED
             || operation.canBeDenied() && (fault != Fault.FAILED || operation.canBeBroken())
             || Causes.any(error, CommitStateUnknownException.class::isInstance);
-    if (fault == Fault.OVERTAKEN) {
+    if (hasRival()) {
       assertThat(now).isIn(outcomes(error == null, unknown));
       checkRivalsKeys(now);
     } else {
       checkReport(now, error == null, unknown);
     }
 
-    Boolean done = fault == Fault.OVERTAKEN ? null : isDone(now);
+    Boolean done = hasRival() ? null : isDone(now);
     checkFiles(now, Boolean.FALSE.equals(done) || operation.keepsSnapshots());
     always.run(honest, name);
   }
@@ -285,7 +290,7 @@ final class Attempt {
   }
 
   private void checkFiles(List<Long> now, boolean keepsSnapshots) throws IOException {
-    if (keepsSnapshots && (fault != Fault.OVERTAKEN || rival.keepsSnapshots())) {
+    if (keepsSnapshots && (!hasRival() || rival.keepsSnapshots())) {
       assertThat(files).as("earlier files").allMatch(Files::exists);
     }
 
@@ -307,7 +312,7 @@ final class Attempt {
       }
     }
 
-    if (keepsSnapshots && (fault != Fault.OVERTAKEN || rival.keepsSnapshots())) {
+    if (keepsSnapshots && (!hasRival() || rival.keepsSnapshots())) {
       assertThat(snapshots.keySet())
           .as("earlier snapshots")
           .allMatch(id -> table.snapshot(id) != null);
@@ -345,7 +350,7 @@ final class Attempt {
 
   /** In the same session, and in another after it was killed. */
   private void again(EncryptedCatalog session) throws Exception {
-    if (fault == Fault.OVERTAKEN) {
+    if (hasRival()) {
       return;
     }
 

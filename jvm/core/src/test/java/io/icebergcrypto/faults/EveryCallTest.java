@@ -33,6 +33,12 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ParameterizedClass
 @EnumSource(names = {"JDBC", "HADOOP", "REST"})
 class EveryCallTest extends LakeFixture {
+  private static final Set<Kind> COMMITTING = EnumSet.of(Kind.UPDATE, Kind.RENAME, Kind.POST);
+
+  /** One commit on top, and the metadata before is no longer in the log. */
+  private static final Map<String, String> SHORT_LOG =
+      Map.of("table-default.write.metadata.previous-versions-max", "1");
+
   /** By day those that make a commit, or delete. */
   private static final Set<Kind> KINDS =
       NIGHTLY ? EnumSet.allOf(Kind.class) : EnumSet.of(Kind.UPDATE, Kind.RENAME, Kind.DELETE);
@@ -52,7 +58,7 @@ class EveryCallTest extends LakeFixture {
   /** For a look at one of them. */
   private static final String ONLY = System.getProperty("iceberg.crypto.operation", ".*");
 
-  /** For a look at some ways on some backends, as "JDBC (fails|overtaken|lies)". */
+  /** For a look at some ways on some backends, as "JDBC (fails|overtaken|buried|lies)". */
   private static final String WAY = System.getProperty("iceberg.crypto.faults", ".*");
 
   private BrokenAnswers server;
@@ -188,6 +194,19 @@ class EveryCallTest extends LakeFixture {
         (operation, reached) -> {
           for (Operation rival : rivals(operation)) {
             tryAll(operation, KINDS, Fault.OVERTAKEN, rival, Lie.EMPTY, reached);
+          }
+        });
+  }
+
+  /** The answer is lost, and the log is short. */
+  @TestFactory
+  Iterable<DynamicTest> anotherClientCommitsOnTop() {
+    return each(
+        "buried",
+        backend == Backend.JDBC ? RACES : "",
+        (operation, reached) -> {
+          for (Operation rival : rivals(operation)) {
+            tryAll(operation.with(SHORT_LOG), COMMITTING, Fault.BURIED, rival, Lie.EMPTY, reached);
           }
         });
   }

@@ -74,7 +74,6 @@ final class HistoryOperations {
                   // if it is applied twice, each snapshot is the other's parent: a loop without end
                   assertTimeoutPreemptively(Duration.ofMinutes(1), all::commitTransaction);
                 })
-            .with(Map.of("encryption.metadata-authentication", "off")) // a MAC has no changes
             .forgets(),
         Operation.of(
             "CREATE_BRANCH",

@@ -4,6 +4,7 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.TestLake;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -59,7 +60,7 @@ final class Operation {
   private boolean lasts;
   private UnaryOperator<TableIdentifier> source;
   private Set<Backend> backends = EnumSet.allOf(Backend.class);
-  private Map<String, String> properties = Map.of();
+  private final Map<String, String> properties = new HashMap<>();
   private Operation rival;
 
   private Operation(String name, UnaryOperator<List<Long>> effect, Step run) {
@@ -167,7 +168,7 @@ final class Operation {
 
   /** Properties of all sessions. */
   Operation with(Map<String, String> newProperties) {
-    this.properties = newProperties;
+    properties.putAll(newProperties);
     return this;
   }
 

@@ -194,11 +194,25 @@ class TableEncryptionManagerTest {
     assertThat(manager.key(kek.keyId()).encryptedById()).isEqualTo("k2");
   }
 
+  /** Iceberg 1.11 adds it to the metadata when its transaction is committed. */
+  @Test
+  void aKeyThatWasInNoMetadataYetIsNotForgotten() {
+    manager.registerKeyMetadata(fileKey(manager));
+    manager.registerStatistics("file:/t/1.stats", fileKey(manager));
+    List<EncryptedKey> keys = List.copyOf(manager.keys());
+    long now = System.currentTimeMillis();
+    manager.learn(List.of(), 16, now);
+    manager.learn(List.of(), 16, now + 2 * HOUR_MS);
+    assertThat(ids(manager.keys())).hasSize(3).containsExactlyInAnyOrderElementsOf(ids(keys));
+    assertThat(manager.statisticsKey("file:/t/1.stats")).isNotNull();
+  }
+
   @Test
   void aStatisticsFileIsForgottenWithItsKey() {
     manager.registerStatistics("file:/t/1.stats", fileKey(manager));
     assertThat(manager.statisticsKey("file:/t/1.stats")).isNotNull();
     long now = System.currentTimeMillis();
+    manager.learn(manager.keys(), 16, now);
     manager.learn(List.of(), 16, now);
     manager.learn(List.of(), 16, now + HOUR_MS);
     assertThat(manager.statisticsKey("file:/t/1.stats")).isNotNull();

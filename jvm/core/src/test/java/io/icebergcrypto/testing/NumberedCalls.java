@@ -57,6 +57,8 @@ public final class NumberedCalls {
     LOST,
     /** It is made, after another client has done something. */
     OVERTAKEN,
+    /** It was done, then another client does something on top, and it fails. */
+    BURIED,
     /**
      * The login has expired: it fails, and so does every later call. A caller that asks for the
      * same a third time finds that it has been renewed: Iceberg asks for metadata 20 times.
@@ -121,8 +123,9 @@ public final class NumberedCalls {
   /**
    * The same.
    *
-   * @param other what another client does before the call is made, for {@link Fault#OVERTAKEN}, and
-   *     beside one that is answered with a lie; its calls do not count
+   * @param other what another client does before the call is made, for {@link Fault#OVERTAKEN}, or
+   *     after it for {@link Fault#BURIED}, and beside one that is answered with a lie; its calls do
+   *     not count
    */
   public static void begin(
       String folder, Set<Kind> kinds, Fault fault, int number, Runnable other) {
@@ -214,6 +217,10 @@ public final class NumberedCalls {
       case OVERTAKEN -> {
         besides();
         return call.make();
+      }
+      case BURIED -> {
+        call.make();
+        besides();
       }
       case FULL -> {
         if (kind == Kind.CREATE) {

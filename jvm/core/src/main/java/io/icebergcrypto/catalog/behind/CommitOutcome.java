@@ -7,12 +7,14 @@ import java.sql.SQLException;
 import java.sql.SQLTimeoutException;
 import java.util.List;
 import java.util.Objects;
-import org.apache.iceberg.MetadataUpdate;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableMetadata.MetadataLogEntry;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
-import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
@@ -61,9 +63,12 @@ public final class CommitOutcome {
       }
 
       boolean isMade;
+      boolean isNotMade;
       try {
         TableMetadata now = table.refresh();
-        isMade = now != null && isIn(table, now, base, metadata);
+        List<Snapshot> added = added(isOfRest, base, metadata);
+        isMade = now != null && isIn(table, now, base, metadata, added);
+        isNotMade = now == null || isAbsent(isOfRest, now, base, metadata, added);
       } catch (RuntimeException unreadable) {
         e.addSuppressed(unreadable);
         throw isUnknown || isAnotherTable(unreadable) || isOfRest && isRefused(e, unreadable)
@@ -72,7 +77,9 @@ public final class CommitOutcome {
       }
 
       if (!isMade) {
-        throw mayComeYet(e, table) ? unknown("the catalog failed", e, tableName) : e;
+        throw isUnknown || isNotMade && !mayComeYet(e, table)
+            ? e
+            : unknown("the catalog failed", e, tableName);
       }
 
       LOG.warn("{}: the commit was made, although it failed", tableName, e);
@@ -131,51 +138,110 @@ public final class CommitOutcome {
             .inTable(tableName));
   }
 
+  /** The snapshots that a commit adds. Signed metadata has no list of changes. */
+  private static List<Snapshot> added(
+      boolean isOfRest, TableMetadata base, TableMetadata metadata) {
+    return isOfRest // where snapshots may be loaded late, as they are by then
+        ? ServerRefusal.added(metadata)
+        : metadata.snapshots().stream().filter(snapshot -> !has(base, snapshot)).toList();
+  }
+
   /**
-   * Whether the metadata in force has what a commit adds and no other commit has: its snapshots, or
-   * its keys. One that adds neither is the metadata in force, or was so between that and its base.
+   * Whether the metadata in force, or what its log names, has what a commit adds and no other
+   * commit does. Commits on top may have removed some of it.
    */
   private static boolean isIn(
-      TableOperations table, TableMetadata now, TableMetadata base, TableMetadata metadata) {
-    List<Snapshot> snapshots = ServerRefusal.added(metadata);
-    if (!snapshots.isEmpty()) {
-      // a commit is atomic: where one is there, others have expired since
-      return snapshots.stream().anyMatch(snapshot -> has(now, snapshot));
-    }
-
-    List<EncryptedKey> keys =
-        metadata.changes().stream()
-            .filter(MetadataUpdate.AddEncryptionKey.class::isInstance)
-            .map(change -> ((MetadataUpdate.AddEncryptionKey) change).key())
-            .filter(key -> has(metadata, key))
-            .toList();
-    if (!keys.isEmpty()) {
-      return keys.stream().allMatch(key -> has(now, key));
-    }
-
-    return isSame(now, metadata)
+      TableOperations table,
+      TableMetadata now,
+      TableMetadata base,
+      TableMetadata metadata,
+      List<Snapshot> added) {
+    boolean isVisible =
+        base == null && Objects.equals(now.uuid(), metadata.uuid())
+            || (added.isEmpty()
+                ? hasAddedKeys(now, base, metadata)
+                : added.stream().anyMatch(snapshot -> has(now, snapshot))
+                    || since(base, now, added).anyMatch(snapshot -> isChild(snapshot, added)));
+    return isVisible
+        || isSame(now, metadata)
         || now.previousFiles().stream()
-            .dropWhile(entry -> base != null && !entry.file().equals(base.metadataFileLocation()))
-            .skip(base == null ? 0 : 1)
             .filter(entry -> entry.timestampMillis() == metadata.lastUpdatedMillis())
             .map(entry -> TableMetadataParser.read(table.io(), entry.file()))
             .anyMatch(between -> isSame(between, metadata));
   }
 
+  /**
+   * Whether a commit that cannot be seen was not made. It may also have been undone since: its
+   * snapshots expire, and the log is short. On REST the log is the server's; a commit without
+   * snapshots that is made again undoes no other there.
+   */
+  private static boolean isAbsent(
+      boolean isOfRest,
+      TableMetadata now,
+      TableMetadata base,
+      TableMetadata metadata,
+      List<Snapshot> added) {
+    if (!Objects.equals(now.uuid(), metadata.uuid())) {
+      return true; // of another table
+    }
+
+    boolean isTold =
+        isOfRest ? added.isEmpty() || metadata.formatVersion() == 1 : isInLog(now, base);
+    return isTold
+        || added.stream()
+            .filter(snapshot -> snapshot.sequenceNumber() > 0) // version 1 has none
+            .anyMatch(
+                snapshot ->
+                    now.lastSequenceNumber() < snapshot.sequenceNumber()
+                        || since(base, now, added)
+                            .anyMatch(
+                                other -> other.sequenceNumber() == snapshot.sequenceNumber()));
+  }
+
+  private static boolean isInLog(TableMetadata now, TableMetadata base) {
+    return base != null
+        && Stream.concat(
+                Stream.of(now.metadataFileLocation()),
+                now.previousFiles().stream().map(MetadataLogEntry::file))
+            .anyMatch(file -> Objects.equals(file, base.metadataFileLocation()));
+  }
+
+  /** The snapshots that other commits have added since. */
+  private static Stream<Snapshot> since(
+      TableMetadata base, TableMetadata now, List<Snapshot> added) {
+    return now.snapshots().stream()
+        .filter(snapshot -> !has(base, snapshot))
+        .filter(
+            snapshot -> added.stream().noneMatch(own -> own.snapshotId() == snapshot.snapshotId()));
+  }
+
+  private static boolean isChild(Snapshot snapshot, List<Snapshot> added) {
+    return snapshot.parentId() != null
+        && added.stream().anyMatch(own -> own.snapshotId() == snapshot.parentId());
+  }
+
   /** Not by its id alone, which the attempts of one commit share. */
   private static boolean has(TableMetadata metadata, Snapshot snapshot) {
-    Snapshot same = metadata.snapshot(snapshot.snapshotId());
+    Snapshot same = metadata == null ? null : metadata.snapshot(snapshot.snapshotId());
     return same != null
         && Objects.equals(same.manifestListLocation(), snapshot.manifestListLocation());
   }
 
-  /** Not by its id alone, which a key keeps when it is rewrapped. */
-  private static boolean has(TableMetadata metadata, EncryptedKey key) {
-    return metadata.encryptionKeys().stream()
-        .anyMatch(
-            other ->
-                other.keyId().equals(key.keyId())
-                    && other.encryptedKeyMetadata().equals(key.encryptedKeyMetadata()));
+  /** Whether a commit adds keys, all of which are there. */
+  private static boolean hasAddedKeys(
+      TableMetadata now, TableMetadata base, TableMetadata metadata) {
+    Set<List<Object>> added = keys(metadata);
+    added.removeAll(keys(base));
+    return !added.isEmpty() && keys(now).containsAll(added);
+  }
+
+  /** Not by their ids alone, which keys keep when they are rewrapped. */
+  private static Set<List<Object>> keys(TableMetadata metadata) {
+    return metadata == null
+        ? Set.of()
+        : metadata.encryptionKeys().stream()
+            .map(key -> List.<Object>of(key.keyId(), key.encryptedKeyMetadata()))
+            .collect(Collectors.toSet());
   }
 
   private static boolean isSame(TableMetadata one, TableMetadata other) {

@@ -4,6 +4,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -36,10 +37,10 @@ public final class EncryptedForm {
 
     WritableSpec.ensure(base, builder);
     builder.setProperties(properties(base.properties(), keyId));
-    if (base.properties().containsKey(EncryptionProperties.FORMER_KEY_ID)) {
-      builder.removeProperties(Set.of(EncryptionProperties.FORMER_KEY_ID));
-    }
-
+    Set<String> gone = new HashSet<>(EncryptionProperties.OF_PLAINTEXT); // someone else set them
+    gone.add(EncryptionProperties.FORMER_KEY_ID);
+    gone.retainAll(base.properties().keySet());
+    builder.removeProperties(gone);
     keys.forEach(builder::addEncryptionKey);
     builder.removeSnapshots(base.snapshots().stream().map(Snapshot::snapshotId).toList());
     // also those of snapshots that are no longer there

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -121,6 +122,19 @@ class EncryptedSnapshotsTest extends LakeFixture {
     assertThat(now.currentSchemaId()).isEqualTo(base.currentSchemaId());
     assertThat(now.spec()).isEqualTo(base.spec());
     assertThat(now.sortOrder()).isEqualTo(base.sortOrder());
+  }
+
+  /** They would have purge_plaintext delete files that other branches of the catalog need. */
+  @Test
+  void aPlaintextTableHasNoPropertiesOfAPurge() {
+    Table table = catalog.createTable(T, TestLake.SCHEMA);
+    Map<String, String> planted = new HashMap<>();
+    EncryptionProperties.OF_PLAINTEXT.forEach(name -> planted.put(name, "true"));
+    TableMetadata base =
+        TableMetadata.buildFrom(TestLake.metadata(table)).setProperties(planted).build();
+    assertThat(EncryptedForm.of(base, "k1", List.of()).properties())
+        .containsEntry("encryption.key-id", "k1")
+        .doesNotContainKeys(planted.keySet().toArray(String[]::new));
   }
 
   /** Iceberg builds no metadata whose current schema is that of the tag. */

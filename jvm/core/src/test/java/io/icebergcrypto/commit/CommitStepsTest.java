@@ -1,0 +1,81 @@
+package io.icebergcrypto.commit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.config.CatalogSettings;
+import io.icebergcrypto.integrity.MetadataAuthenticator;
+import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.TestLake;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.EncryptedKey;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Commits of metadata without the keys of its snapshots, as Iceberg 1.11 makes it. */
+@ParameterizedClass
+@EnumSource(names = "JDBC")
+class CommitStepsTest extends LakeFixture {
+  private Table table;
+
+  private TableMetadata prepared(List<EncryptedKey> known) {
+    TableMetadata whole = TestLake.metadata(table);
+    Snapshot snapshot = whole.currentSnapshot();
+    TableMetadata created =
+        TableMetadata.buildFrom(
+                TableMetadata.newTableMetadata(
+                    TestLake.SCHEMA,
+                    PartitionSpec.unpartitioned(),
+                    table.location(),
+                    Map.of("encryption.key-id", "k1", "format-version", "3")))
+            .setBranchSnapshot(snapshot, "main")
+            .build();
+    TableKeys keys =
+        new TableKeys(
+            "lake.db.t",
+            (name, none, keyId, length, kms) ->
+                new TableEncryptionManager(name, known, keyId, length, kms),
+            () -> catalog.context().kms());
+    return new CommitSteps(
+            keys,
+            new CatalogSettings(new TreeMap<>(String.CASE_INSENSITIVE_ORDER)),
+            MetadataAuthenticator.off(() -> null),
+            () -> catalog.context().kms(),
+            false,
+            true)
+        .prepare(null, created, manager -> table.io());
+  }
+
+  /** A KEK of its own, too, would have to be unwrapped by each session. */
+  @Test
+  void aTableThatIsCreatedWithRowsHasOneKek() {
+    this.table = TestLake.createTable(catalog, 1);
+    List<EncryptedKey> known = TestLake.metadata(table).encryptionKeys();
+    TableMetadata prepared = prepared(known);
+    assertThat(Kek.all(prepared)).hasSize(1);
+    assertThat(prepared.encryptionKeys()).hasSameSizeAs(known);
+  }
+
+  @Test
+  void aSnapshotWhoseKeyNobodyKnowsIsNotCommitted() {
+    this.table = TestLake.createTable(catalog, 1);
+    for (EncryptedKey lost : TestLake.metadata(table).encryptionKeys()) {
+      List<EncryptedKey> known = new ArrayList<>(TestLake.metadata(table).encryptionKeys());
+      known.remove(lost);
+      assertThatThrownBy(() -> prepared(known))
+          .isExactlyInstanceOf(IcebergCryptoException.class)
+          .hasMessageContainingAll("lake.db.t", lost.keyId(), "Nothing was committed");
+    }
+  }
+}
