@@ -567,16 +567,17 @@ def unknown(table: str, why: object, made: Sequence[Snapshot] = ()) -> CommitSta
 def unknown_of_plaintext(
     table: str, why: str, made: Sequence[int], written: Sequence[str]
 ) -> CommitStateUnknownException:
-    """Make the error of a refused commit of a plaintext table that was encrypted, or is another one, since it began."""
+    """Make the error of a refused commit of a plaintext table that cannot be written or loaded here any more."""
     if not made:
         return unknown(table, why)
     ids, files = ", ".join(map(str, made)), ", ".join(written)
     return CommitStateUnknownException(
-        f"Table {table}: it is not known whether the change was committed: its catalog refused it, perhaps as the "
-        f"second of two requests that a proxy made of one. {why}\n"
-        f"  hint: Nothing was deleted. The change was made if the plaintext table had snapshot {ids}: look in the "
-        "metadata file that the property encryption.plaintext-metadata names, or in the table under its other name. "
-        f"Only if it is not there, delete {files}, which have rows in plaintext, and make the change again."
+        f"Table {table}: it is not known whether the change was committed: its catalog refused it, perhaps because "
+        f"it was asked twice. {why}\n"
+        f"  hint: Nothing was deleted. The change was made if the table has, or had, snapshot {ids}. Look in the table "
+        "itself; if it was encrypted, also in the metadata file that its property encryption.plaintext-metadata names; "
+        "if it was renamed, in the table under its other name. Only if it never had it, delete "
+        f"{files}, which have rows in plaintext, and make the change again."
     )
 
 

@@ -101,22 +101,27 @@ def formed(document: Any) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
     properties, snapshots = document.get("properties") or {}, document.get("snapshots") or []
+    refs = document.get("refs") or {}
     if not (
         isinstance(properties, dict)
         and all(isinstance(value, str) for value in properties.values())
         and isinstance(snapshots, list)
         and all(map(_is_snapshot, snapshots))
+        and isinstance(refs, dict)
+        and all(map(_is_ref, refs.values()))
+        and isinstance(document.get("current-snapshot-id"), int | None)
+        and "current_snapshot_id" not in document  # which PyIceberg would take
         and isinstance(document.get("last-updated-ms", 0), int)
         and all(isinstance(document.get(name, ""), str) for name in ("location", "table-uuid"))
     ):
-        raise ValueError("its properties or snapshots are not as they should be")
+        raise ValueError("its properties, snapshots or branches are not as they should be")
     return document
 
 
 def contradiction(document: Mapping[str, Any]) -> str | None:
     """Say which snapshot a table's metadata names and does not list; None: it lists all of them.
 
-    Iceberg's Java refuses such metadata as well. A current snapshot of -1 means that the table has no snapshot.
+    A current snapshot of -1 means that the table has no snapshot.
     """
     listed = {one["snapshot-id"] for one in document.get("snapshots") or []}
     refs, current = document.get("refs") or {}, document.get("current-snapshot-id")
@@ -130,6 +135,14 @@ def contradiction(document: Mapping[str, Any]) -> str | None:
     if main != current:
         return f"branch 'main' is {main}, and the current snapshot is {current}"
     return None
+
+
+def _is_ref(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("snapshot-id"), int)
+        and isinstance(value.get("type"), str)
+    )
 
 
 def _is_snapshot(value: Any) -> bool:

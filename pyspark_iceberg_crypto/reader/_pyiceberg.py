@@ -399,12 +399,17 @@ def with_snapshots(
 
 
 class TrackedTransaction(Transaction):
-    """A transaction that knows which files were written for what it has not committed yet."""
+    """A transaction that knows which files were written for what it has not committed yet.
+
+    Attributes:
+        was_refused: whether a catalog refused to commit it, and PyIceberg tried again.
+    """
 
     def __init__(self, table: Table) -> None:
         """Begin; nothing is written yet."""
         super().__init__(table)
         self._own: list[str] = []
+        self.was_refused = False
 
     @property
     def table(self) -> Any:
@@ -421,7 +426,12 @@ class TrackedTransaction(Transaction):
         """Commit; then the files are the table's, and the transaction can be used again."""
         committed = super().commit_transaction()
         self._own = []
+        self.was_refused = False
         return committed
+
+    def _rebuild_snapshot_updates(self) -> None:
+        self.was_refused = True
+        super()._rebuild_snapshot_updates()
 
     @property
     def has_changes(self) -> bool:

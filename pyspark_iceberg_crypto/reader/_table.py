@@ -99,7 +99,12 @@ class OpenedTable(Table):
         return self._of_same_kind(self._tables.load())
 
     def _of_same_kind(self, fresh: OpenedTable | None) -> OpenedTable:
-        if fresh is not None and fresh.metadata.table_uuid != self.metadata.table_uuid:
+        if (
+            fresh is not None
+            and fresh.metadata.table_uuid != self.metadata.table_uuid
+            # else PyIceberg made one up
+            and all("table-uuid" in one.loaded.document for one in (self, fresh))
+        ):
             raise NotSupportedError(
                 f"Table {self.loaded.table} was dropped or renamed since it was opened, and there is another one of "
                 "its name",
@@ -141,7 +146,7 @@ class PlaintextTable(OpenedTable):
 
     def _is_another(self) -> NotSupportedError:
         return NotSupportedError(
-            f"Table {self.loaded.table} was encrypted since it was opened",
+            f"Table {self.loaded.table} was encrypted since it was opened, or is another one now",
             "Nothing was committed. Open it again with open_table.",
         )
 
@@ -159,7 +164,7 @@ class PlaintextTransaction(TrackedTransaction):
         try:
             return super().commit_transaction()
         except NotSupportedError as error:
-            was_sent = self.has_changes and not _commit.is_before(error)
+            was_sent = self.has_changes and (self.was_refused or not _commit.is_before(error))
             if was_sent and not _pyiceberg.is_sql(self.table.catalog):
                 made = self.snapshots()
                 raise _commit.unknown_of_plaintext(

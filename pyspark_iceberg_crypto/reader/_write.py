@@ -50,9 +50,16 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
     update_table_metadata,
 )
-from pyiceberg.transforms import BucketTransform, IdentityTransform, VoidTransform
+from pyiceberg.transforms import (
+    BucketTransform,
+    HourTransform,
+    IdentityTransform,
+    TruncateTransform,
+    VoidTransform,
+)
 from pyiceberg.typedef import EMPTY_DICT, Properties, Record
 from pyiceberg.types import (
+    BinaryType,
     BooleanType,
     DoubleType,
     FloatType,
@@ -63,6 +70,7 @@ from pyiceberg.types import (
     TimestampNanoType,
     TimestamptzNanoType,
     TimeType,
+    UUIDType,
 )
 from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
@@ -116,7 +124,9 @@ _FILLED = (BooleanType, IntegerType, LongType, FloatType, DoubleType, StringType
 # PyIceberg fails with these transforms of these types, and names no column.
 _FAILING: dict[type, tuple[type, ...]] = {
     BucketTransform: (TimeType,),
-    IdentityTransform: (TimestampNanoType, TimestamptzNanoType),
+    HourTransform: (TimestampNanoType, TimestamptzNanoType),
+    IdentityTransform: (TimestampNanoType, TimestamptzNanoType, UUIDType),
+    TruncateTransform: (BinaryType,),
 }
 # Table properties of encryption that do not change how files are written; value keys are for values, not for files.
 _HARMLESS = ("encryption.plaintext-", "encryption.value-key.", "encryption.former-key-id")
@@ -332,6 +342,7 @@ class EncryptedTransaction(Transaction):
         with update.delete() as whole:
             whole._isolation_operation = isolation
             whole.delete_by_predicate(planned, case_sensitive)
+        replaced: list[Any] = []
         if is_nested or whole.rewrites_needed:
             commit_uuid = uuid.uuid4()
             replaced = self._without(delete_filter, case_sensitive, branch, commit_uuid)
@@ -345,7 +356,7 @@ class EncryptedTransaction(Transaction):
                         producer.delete_data_file(old)
                         for file in new:
                             producer.append_data_file(file)
-        elif not whole.files_affected:
+        if not replaced and not whole.files_affected:
             warnings.warn("Delete operation did not match any records", stacklevel=3)
 
     def commit_transaction(self) -> Any:

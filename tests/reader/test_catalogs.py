@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -161,6 +162,31 @@ def test_files_of_a_commit_that_was_made_stay(
         transaction.commit_transaction()
     assert {*tmp_path.rglob("*.parquet"), *tmp_path.rglob("*.avro")} == before
     assert ids(sql.register_table("db.before", location)) == [1, 2]
+
+
+def test_a_plaintext_table_whose_name_an_encrypted_one_got(sql: SqlCatalog, tmp_path: Path) -> None:
+    """Without a KMS, nobody looks at which table that is."""
+    sql.create_table("db.t", SCHEMA)
+    opened = open_table(sql, "db.t")
+    sql.rename_table("db.t", "db.old")
+    sql.register_table("db.t", table(tmp_path / "t").location)
+    for change in (opened.refresh, lambda: opened.append(rows(1))):
+        with pytest.raises(
+            errors.NotSupportedError, match="since it was opened, or is another one now"
+        ):
+            change()
+
+
+def test_a_plaintext_table_without_a_uuid(sql: SqlCatalog) -> None:
+    """As clients of format version 1 could write it: PyIceberg makes up another one each time."""
+    made = sql.create_table("db.t", SCHEMA, properties={"format-version": "1"})
+    metadata = Path(made.metadata_location.removeprefix("file://"))
+    document = json.loads(metadata.read_text())
+    del document["table-uuid"]
+    metadata.write_text(json.dumps(document))
+    opened = open_table(sql, "db.t")
+    opened.transaction()
+    assert ids(opened.refresh()) == []
 
 
 def test_a_plaintext_table_that_is_dropped(sql: SqlCatalog) -> None:
@@ -385,9 +411,53 @@ def test_rest_a_plaintext_table_that_gets_encrypted_as_it_is_committed(
         opened.append(rows(8))
     made = [one["snapshot-id"] for one in before[0].get("snapshots", ())]
     assert len(made) == is_made
-    assert all(f"snapshot {one}:" in str(unknown.value) for one in made)
+    assert all(f"snapshot {one}." in str(unknown.value) for one in made)
     (written,) = (tmp_path / "db").rglob("*.parquet")
     assert str(written) in str(unknown.value)
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_rest_a_commit_that_was_made_and_that_its_retry_does_not_see(
+    server: RestCatalogDouble,
+    sql: SqlCatalog,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_read: bool,
+) -> None:
+    """A replica lags, and then the table is encrypted; or it has a column by now that is not read in Python."""
+
+    def answer(path: str) -> tuple[int, dict[str, Any]]:
+        if made and then:
+            server.tables["db.t"] = then.pop(0)
+        return stock(path)
+
+    def twice() -> int:
+        location, document = server.tables["db.t"]
+        made.append(document["current-snapshot-id"])
+        if not is_read:
+            changed = copy.deepcopy(document)
+            variant = {"id": 2, "name": "v", "required": False, "type": "variant"}
+            changed["schemas"][0]["fields"].append(variant)
+            then.append((location, changed))
+        return 409
+
+    plain = sql.create_table("db.t", SCHEMA)
+    writer = table(tmp_path / "t", plain, signed=False)
+    old = (plain.metadata_location, json.loads(plain.metadata.model_dump_json()))
+    then = [old, (writer.location, writer.document)] if is_read else []
+    made: list[int] = []
+    stock = server.answer
+    server.tables["db.t"], server.then = old, twice
+    monkeypatch.setattr(server, "answer", answer)
+    opened = open_table(RestCatalog("lake", uri=server.url), "db.t", kms=writer.kms)
+    with pytest.raises(CommitStateUnknownException) as unknown:
+        opened.append(rows(8))
+    told = str(unknown.value)
+    assert ("was encrypted since" if is_read else "columns of type variant") in told
+    assert f"had, snapshot {made[0]}. Look in the table itself; if it was encrypted," in told
+    left = [*(tmp_path / "db").rglob("*.parquet"), *(tmp_path / "db").rglob("*.avro")]
+    assert len(left) == (5 if is_read else 3)  # a retry writes a manifest and a list of its own
+    assert all(str(one) in told for one in left)
 
 
 def test_rest_takes_rules_from_the_call_alone(server: RestCatalogDouble, tmp_path: Path) -> None:
@@ -462,8 +532,6 @@ def edited(document: dict[str, Any], what: str) -> None:
         document["current-snapshot-id"] = first
     elif what == "none":
         document["current-snapshot-id"] = -1
-    elif what == "text":
-        document["refs"]["first"]["snapshot-id"] = str(first)
     else:
         document["snapshots"] = document["snapshots"][:-1] if what == "last" else []
     if what == "last":
@@ -477,7 +545,6 @@ def edited(document: dict[str, Any], what: str) -> None:
     [
         ("last", "the current snapshot is [0-9]+, which is not among"),
         ("all", "branch 'main' is [0-9]+, which is not among"),
-        ("text", "tag 'first' is [0-9]+, which is not among"),
         ("main", "branch 'main' is [0-9]+, and the current snapshot is [0-9]+"),
         ("none", "branch 'main' is [0-9]+, and the current snapshot is -1"),
     ],
@@ -505,6 +572,36 @@ def test_metadata_that_lacks_a_snapshot_that_it_names(
             ) as refused:
                 look(*of, kms=writer.kms, properties=rules, **more)
             assert ("REST server" in refused.value.hint) == (kind == "rest")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"refs": {"main": {"snapshot-id": "1", "type": "branch"}}},
+        {"refs": {"main": {"snapshot-id": 1}}},
+        {"refs": {"main": {"snapshot_id": 1, "snapshot_ref_type": "branch"}}},
+        {"refs": [["main", {"snapshot-id": 1, "type": "branch"}]]},
+        {"refs": {}, "current_snapshot_id": 1},
+        {"current-snapshot-id": "1"},
+    ],
+)
+def test_metadata_that_pyiceberg_would_read_otherwise(
+    tmp_path: Path, members: dict[str, Any]
+) -> None:
+    """It takes members by its own names, and text for numbers: rows would be read that nothing verifies."""
+    writer = table(tmp_path / "t", hadoop=True, signed=False)
+    number = writer.document["current-snapshot-id"]
+    if "current_snapshot_id" in members:
+        del writer.document["current-snapshot-id"]
+    told = json.dumps(members).replace('"1"', f'"{number}"').replace(": 1", f": {number}")
+    writer.document |= json.loads(told)
+    writer.write()
+    rules = {"encryption.metadata-authentication": "off"}
+    for look in (open_table, verify_table, table_readers):
+        with pytest.raises(
+            errors.IcebergCryptoError, match="is not the metadata of a table: .* or branches are"
+        ):
+            look(tmp_path, "t", kms=writer.kms, properties=rules)
 
 
 def test_empty_tables_name_no_snapshot(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ SEAMS = {
     "pyiceberg.io.pyarrow.bin_pack_arrow_table": ["tbl", "target_file_size"],
     "pyiceberg.io.pyarrow.bin_pack_record_batches": ["batches", "target_file_size"],
     "pyiceberg.table.Transaction._apply": ["self", "updates", "requirements"],
+    "pyiceberg.table.Transaction._rebuild_snapshot_updates": ["self"],
     "pyiceberg.table.Transaction._scan": ["self", "row_filter", "case_sensitive"],
     "pyiceberg.table._parse_row_filter": ["expr"],
     "pyiceberg.table.metadata.new_table_metadata": [
