@@ -451,13 +451,13 @@ def test_a_wrong_keystore_that_is_put_right_is_used_at_once(
 ) -> None:
     """As in Java: the same names may be in another deployment's file."""
     copy = at(keystore, tmp_path)
-    wrong = GOLDEN[0][:-1] + bytes([GOLDEN[0][-1] ^ 1])
+    wrong = GOLDEN["keystore"][:-1] + bytes([GOLDEN["keystore"][-1] ^ 1])
     with pytest.raises(BadWrappedKeyError):
         copy.unwrap_key(wrong, "k1")
     keys: Any = copy._kms_client._reached.keys()
     right = keys._known
     keys._known = replace(right, stamp=(0, 0, 0, 0), opened={"k1": bytes(32)})
-    assert copy.unwrap_key(GOLDEN[0], "k1") == KEK
+    assert copy.unwrap_key(GOLDEN["keystore"], "k1") == KEK
     assert keys._known.stamp == right.stamp
 
 

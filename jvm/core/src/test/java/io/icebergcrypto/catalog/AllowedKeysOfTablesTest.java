@@ -74,7 +74,7 @@ class AllowedKeysOfTablesTest extends LakeFixture {
       }
 
       long each = (threads.getCurrentThreadAllocatedBytes() - before) / 1000;
-      assertThat(each).as("bytes for each time").isLessThan(300);
+      assertThat(each).as("bytes for each time").isLessThan(500);
     }
   }
 
