@@ -426,6 +426,20 @@ def test_a_keystore_without_hard_links(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_share_that_goes_away_leaves_no_empty_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", fails)
+        patched.setattr(Path, "replace", fails)
+        with pytest.raises(OSError, match="gone"):
+            Keystore.create(tmp_path / "keys.p12", ["k1"], password_env="STORE_PASSWORD")
+    assert list(tmp_path.iterdir()) == []
+
+
 KILLED_BEFORE_REPLACE = """
     import os, signal, sys
     from pyspark_iceberg_crypto import Keystore

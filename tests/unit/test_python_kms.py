@@ -725,6 +725,7 @@ MISSING = {"exception": "IOException", "message": "No KeyVersion exists for key 
         ("'k@1' not found", KeyNotFoundError),
         ("KeyVersion name 'k@1' does not exist", KeyNotFoundError),
         ('relation "ranger_keystore" does not exist', KmsUnavailableError),
+        ("Principal 'HTTP/kms@REALM' not found", KmsUnavailableError),
         ("File file:/mnt/kms/kms.keystore does not exist", KmsUnavailableError),
     ],
 )

@@ -6,7 +6,8 @@ import base64
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark_iceberg_crypto.errors import (
@@ -30,16 +31,15 @@ _IV_BYTES = 16
 _KEY_BYTES = (16, 24, 32)
 _NUMBERED = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)  # how Hadoop's own stores name versions
 _VERSION = re.compile(r"[\w.=-]{1,200}", re.ASCII)
-_NO_KEY = re.compile(
-    r"No KeyVersion exists for key|'\S+@\S+' not found|KeyVersion name '\S+' does not exist"
-)
 
 
-def _read(error: Exception) -> tuple[Sequence[str], str]:
+def _read(key_id: str, error: Exception) -> tuple[Sequence[str], str]:
     """Hadoop KMS answers 500 to a missing key as well as to what fails in it, so its messages decide."""
     codes, said = ERRORS.read(error)
     if isinstance(error, Refused) and error.status in (400, 404, 500):
-        codes = [*(["missing"] if _NO_KEY.search(f"{error.name} {said}") else []), *codes]
+        version = rf"'{re.escape(key_id)}@\S+' (not found|does not exist)"
+        missing = re.search(f"No KeyVersion exists for key|{version}", f"{error.name} {said}")
+        codes = [*(["missing"] if missing else []), *codes]
     return codes, said
 
 
@@ -60,8 +60,7 @@ WRAPPING = ERRORS.overruled(
             "policy for the key",
             "{kms}: user '{user}' may not {operation} with key '{key}' ({said})",
         ),
-    ],
-    _read,
+    ]
 )
 
 
@@ -172,7 +171,7 @@ class HadoopKeys(MasterKeys):
             asked = self._asked
         server = self._servers[asked % len(self._servers)]
         try:
-            with WRAPPING.typed(
+            with replace(WRAPPING, read=partial(_read, key_id)).typed(
                 f"{self._kms} did not {operation} with key '{key_id}'",
                 kms=str(self._kms),
                 user=self._kms._user,

@@ -69,7 +69,11 @@ def place(unfinished: Path, target: Path) -> None:
         raise
     except OSError:  # a file system without hard links
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        unfinished.replace(target)
+        try:
+            unfinished.replace(target)
+        except OSError:
+            target.unlink(missing_ok=True)
+            raise
     _sync(target.parent)
 
 

@@ -7,6 +7,7 @@ import pytest
 from doubles.azure import AzureDouble
 from doubles.azure_keys import DAY, Key
 from doubles.azure_world import AzureWorld, flipped
+from doubles.faults import FaultProxy
 from harness.jvm import Client, Jvm
 from harness.refused import problem_of
 
@@ -16,6 +17,7 @@ from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     KeyDisabledError,
     KeyNotFoundError,
+    KmsUnavailableError,
     NotSupportedError,
 )
 
@@ -66,6 +68,17 @@ class TestBadBlobs:
                 error: Any = raised.value.__cause__
                 of_key = jvm.view.io.icebergcrypto.kms.call.Causes.isOfKey(error.java_exception)
                 assert of_key == (deleted is not None)
+
+    def test_a_vault_that_fails_does_not_say_what_is_missing(
+        self, jvm: Jvm, properties: dict[str, str], key: Key, proxy: FaultProxy
+    ) -> None:
+        client = jvm.client(properties, raw=True)
+        pinned = f"sales/{key.current.id}"
+        blob = client.wrap(DEK, pinned)
+        key.deleted = int(time.time())
+        proxy.next = ["pass", ("status", 503, {}, "")]
+        with pytest.raises(KmsUnavailableError):
+            client.unwrap(blob, pinned)
 
     def test_answers_that_no_vault_gives(
         self, client: Client, key: Key, double: AzureDouble

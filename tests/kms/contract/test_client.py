@@ -179,7 +179,7 @@ def test_a_key_that_was_deleted(kms: Subject) -> None:
         client.unwrap(blob, key)
     error: Any = raised.value.__cause__
     of_key = kms.jvm.view.io.icebergcrypto.kms.call.Causes.isOfKey(error.java_exception)
-    assert of_key, "try_decrypt_value returns NULL"
+    assert of_key == (kms.backend.kind != "hadoop"), "then try_decrypt_value returns NULL"
     if kind is KeyDisabledError:
         assert error.java_exception.isDestroyed()
 

@@ -67,7 +67,11 @@ record AwsErrors(AwsConfig config, String region) {
   private static final String OF_NETWORK = "VPC endpoint policy";
 
   /** In what AWS says of a key that it does not find in the region that is asked. */
-  private static final String NOT_HERE = "does not exist in this region";
+  private static final Pattern NOT_HERE =
+      Pattern.compile("does not exist in this region", Pattern.CASE_INSENSITIVE);
+
+  /** In the ids of keys that other regions may have, too; the messages name them by ARN. */
+  private static final String MULTI_REGION = "mrk-";
 
   /** The SDK's message when a pod's or container's agent is configured and gave nothing. */
   private static final String NO_AGENT = "Failed to load credentials from metadata service";
@@ -194,7 +198,8 @@ record AwsErrors(AwsConfig config, String region) {
     if (noKey || invalid && said.contains("keyId")) {
       String otherRegion = otherRegion(keyId);
       return otherRegion == null
-          ? new KeyNotFoundException(said, whereToLook(keyId), answer).ofKeyIf(isInRegion(keyId))
+          ? new KeyNotFoundException(said, whereToLook(keyId), answer)
+              .ofKeyIf(isAnswer(said, keyId))
           : new InvalidConfigurationException(said, otherRegion, answer);
     }
 
@@ -210,7 +215,7 @@ record AwsErrors(AwsConfig config, String region) {
                           + " deletion comes back with aws kms cancel-key-deletion and enable-key,"
                           + " until its date.",
                       answer)
-                  .destroyedIf(said.contains(" deletion"))
+                  .destroyedIf(said.contains("pending deletion") && isAnswer(said, keyId))
               : new IcebergCryptoException( // what every failure of a custom key store is, too
                   said,
                   "Look at the key's state: aws kms describe-key. If it is in a custom key store,"
@@ -227,7 +232,7 @@ record AwsErrors(AwsConfig config, String region) {
               .ofKeyIf(
                   NOT_AUTHORIZED.matcher(said).find()
                       && !said.contains(OF_NETWORK)
-                      && (!said.contains(NOT_HERE) || isInRegion(keyId)));
+                      && (!NOT_HERE.matcher(said).find() || isAnswer(said, keyId)));
       case "IncorrectKey" ->
           new BadWrappedKeyException(
               said,
@@ -449,14 +454,19 @@ record AwsErrors(AwsConfig config, String region) {
 
     String own = arn.group("region");
     return String.format("The ARN is one of %s, and the client asks %s. ", own, region)
-        + (arn.group("name").startsWith("mrk-")
+        + (arn.group("name").startsWith(MULTI_REGION)
             ? "Use the key's ARN in " + region + ", or its id, which is one in all regions."
             : String.format("Set %s=%s.", AwsConfig.REGION, own));
   }
 
-  /** Whether every host asks the same region for a key, and not what its environment names. */
-  private boolean isInRegion(String keyId) {
-    return config.region() != null || region != null && KEY_ARN.matcher(keyId).matches();
+  /**
+   * Whether what a region says of a key holds for every host: all ask the same region, not what
+   * their environments name, and no other one can have the key.
+   */
+  private boolean isAnswer(String said, String keyId) {
+    boolean sameForAll =
+        config.region() != null || region != null && KEY_ARN.matcher(keyId).matches();
+    return sameForAll && otherRegion(keyId) == null && !said.contains(MULTI_REGION);
   }
 
   private static String whereToLook(String keyId) {

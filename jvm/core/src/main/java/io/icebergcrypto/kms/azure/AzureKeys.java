@@ -3,6 +3,7 @@ package io.icebergcrypto.kms.azure;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.KeyNotFoundException;
+import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.call.KeyCache;
@@ -113,6 +114,8 @@ final class AzureKeys implements MasterKeys {
       return false;
     } catch (KeyNotFoundException e) {
       return true;
+    } catch (KmsUnavailableException e) {
+      throw e; // both are asked again
     } catch (IcebergCryptoException e) {
       return false;
     }

@@ -7,6 +7,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
@@ -27,14 +28,13 @@ public final class TimedCalls {
    * @param name of its threads
    */
   public TimedCalls(String name) {
+    this(new DaemonThreads(name));
+  }
+
+  TimedCalls(ThreadFactory threads) {
     this.pool =
         new ThreadPoolExecutor(
-            0,
-            Integer.MAX_VALUE,
-            30,
-            TimeUnit.SECONDS,
-            new SynchronousQueue<>(),
-            new DaemonThreads(name));
+            0, Integer.MAX_VALUE, 30, TimeUnit.SECONDS, new SynchronousQueue<>(), threads);
   }
 
   /**
@@ -47,15 +47,22 @@ public final class TimedCalls {
   public <T> T within(TimeLimit limit, String problem, Callable<T> call) throws ExecutionException {
     ClassLoader loader = Thread.currentThread().getContextClassLoader();
     takePlace(limit, problem);
-    Future<T> running =
-        pool.submit(
-            () -> {
-              try {
-                return DaemonThreads.withLoader(loader, call::call);
-              } finally {
-                places.release();
-              }
-            });
+    Future<T> running;
+    try {
+      running =
+          pool.submit(
+              () -> {
+                try {
+                  return DaemonThreads.withLoader(loader, call::call);
+                } finally {
+                  places.release();
+                }
+              });
+    } catch (RuntimeException | Error e) { // no more threads can be started
+      places.release();
+      throw e;
+    }
+
     return limit.await(running, problem);
   }
 

@@ -16,11 +16,6 @@ import java.util.regex.Pattern;
  * so its messages decide.
  */
 record HadoopErrors(HadoopConfig config) {
-  private static final Pattern NO_KEY =
-      Pattern.compile(
-          "No KeyVersion exists for key|'\\S+@\\S+' not found|KeyVersion name '\\S+' does not"
-              + " exist");
-
   /**
    * What Hadoop and Ranger say of a user who may not do something with a key; not of one who may
    * not impersonate another, or not from this host.
@@ -64,16 +59,17 @@ record HadoopErrors(HadoopConfig config) {
           "Log in again; check hadoop.kms.authentication.type on the KMS, and its log.");
     }
 
-    if ((http == 400 || http == 404 || http == 500) && NO_KEY.matcher(said).find()) {
+    if ((http == 400 || http == 404 || http == 500) && isMissing(said, keyId)) {
       return new KeyNotFoundException(
-          String.format(
-              "%s has no key '%s', or no longer the version of it that is needed %s",
-              config, keyId, told),
-          String.format(
-              "Check encryption.key-id. For a new table, create the key: hadoop key create %s -size"
-                  + " 256, or pyspark_iceberg_crypto.HadoopKms(...).create_key('%s').%s Tables need"
-                  + " every version that wrapped their keys.",
-              keyId, keyId, MasterKeys.IF_IN_USE));
+              String.format(
+                  "%s has no key '%s', or no longer the version of it that is needed %s",
+                  config, keyId, told),
+              String.format(
+                  "Check encryption.key-id. For a new table, create the key: hadoop key create %s"
+                      + " -size 256, or pyspark_iceberg_crypto.HadoopKms(...).create_key('%s').%s"
+                      + " Tables need every version that wrapped their keys.",
+                  keyId, keyId, MasterKeys.IF_IN_USE))
+          .ofKeyIf(operation.equals(HadoopKeys.GENERATE)); // on decrypt it names only the version
     }
 
     boolean noSuchPath = http == 500 && exception.startsWith("NotFoundException");
@@ -93,6 +89,12 @@ record HadoopErrors(HadoopConfig config) {
         : new IcebergCryptoException(
             String.format("%s did not %s with key '%s' %s", config, operation, keyId, told),
             "Look at the KMS's log for this request, and at the proxy before it.");
+  }
+
+  /** Whether the key or a version of it is missing, and not a part of the KMS itself. */
+  private static boolean isMissing(String said, String keyId) {
+    String version = "'" + Pattern.quote(keyId + "@") + "\\S+' (not found|does not exist)";
+    return Pattern.compile("No KeyVersion exists for key|" + version).matcher(said).find();
   }
 
   private static String oneLine(String text) {

@@ -2,9 +2,7 @@ package io.icebergcrypto.kms.hadoop;
 
 import com.google.gson.JsonObject;
 import io.icebergcrypto.BadWrappedKeyException;
-import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
-import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.kms.blob.GcmBody;
 import io.icebergcrypto.kms.blob.WrappedKey;
 import io.icebergcrypto.kms.config.MasterKeys;
@@ -114,29 +112,6 @@ final class HadoopKeys implements MasterKeys {
   }
 
   private byte[] decrypted(EncryptedKey eek, String keyId) {
-    try {
-      return asked(eek, keyId);
-    } catch (KeyNotFoundException e) {
-      throw e.ofKeyIf(isGone(keyId));
-    }
-  }
-
-  /**
-   * Whether a key has no version at all: asked to decrypt, the KMS speaks of the version only. Of a
-   * key that was deleted it still has data keys that it generated before.
-   */
-  private boolean isGone(String keyId) {
-    try {
-      Arrays.fill(asked(generated(keyId), keyId), (byte) 0);
-      return false;
-    } catch (KeyNotFoundException e) {
-      return true;
-    } catch (IcebergCryptoException e) {
-      return false; // such as a user who may only decrypt
-    }
-  }
-
-  private byte[] asked(EncryptedKey eek, String keyId) {
     String path = "keyversion/" + keyId + "@" + eek.version() + "/_eek?eek_op=decrypt";
     JsonObject answer = http.ask(DECRYPT, keyId, path, eek.request(keyId));
     byte[] dataKey = EncryptedKey.bytes(answer, "material");

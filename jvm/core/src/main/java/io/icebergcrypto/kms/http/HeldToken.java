@@ -96,7 +96,8 @@ public final class HeldToken<T> {
   }
 
   /**
-   * The token to use while another thread logs in, which may take long.
+   * The token to use while another thread logs in, which may take long. It is not used after the
+   * credentials were replaced: the old ones may have been allowed less.
    *
    * @param login held by who logs in
    * @return null when no other thread does, or the token that is held is not good
@@ -104,7 +105,7 @@ public final class HeldToken<T> {
   public T during(ReentrantLock login) {
     Held<T> now = held;
     boolean anothers = login.isLocked() && !login.isHeldByCurrentThread();
-    return anothers && now != null && now.lasts(ONE_CALL) ? now.token() : null;
+    return anothers && !replaced && now != null && now.lasts(ONE_CALL) ? now.token() : null;
   }
 
   /** Whether this token is held. */

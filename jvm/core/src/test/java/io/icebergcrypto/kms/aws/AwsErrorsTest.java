@@ -8,12 +8,22 @@ import io.icebergcrypto.KeyDisabledException;
 import io.icebergcrypto.KeyNotFoundException;
 import io.icebergcrypto.kms.call.Causes;
 import java.util.Map;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import software.amazon.awssdk.awscore.exception.AwsErrorDetails;
 import software.amazon.awssdk.awscore.exception.AwsServiceException;
 
 class AwsErrorsTest {
+  /** As AWS KMS says it today, and as it did before. */
+  private static final String[] NOT_HERE = {
+    "User: u is not authorized to perform: kms:Decrypt on the resource associated with this"
+        + " ciphertext because the resource does not exist in this Region, no resource-based"
+        + " policies allow access, or a resource-based policy explicitly denies access",
+    "The ciphertext refers to a customer master key that does not exist, does not exist in this"
+        + " region, or you are not allowed to access.",
+  };
+
   private static final String REGION = "eu-central-1";
   private static final AwsErrors ERRORS =
       new AwsErrors(AwsConfig.of(Map.of(AwsConfig.REGION, REGION)), REGION);
@@ -27,8 +37,6 @@ class AwsErrorsTest {
         + " policy allows the kms:Decrypt action, false",
     "User: u is not authorized to perform: kms:Decrypt on resource: k with an explicit deny in a"
         + " VPC endpoint policy, false",
-    "'The ciphertext refers to a customer master key that does not exist, does not exist in this"
-        + " region, or you are not allowed to access.', true",
     "no, false",
     "'', false",
   })
@@ -38,11 +46,13 @@ class AwsErrorsTest {
     assertThat(Causes.isOfKey(error)).isEqualTo(ofKey);
   }
 
-  /** Hosts that take the region from their environment may ask several. */
+  /** Hosts that take the region from their environment may ask several; so may a key be in. */
   @ParameterizedTest
   @CsvSource({
     "eu-central-1, alias/sales, true",
     "eu-central-1, arn:aws:kms:eu-central-1:1:key/k, true",
+    "eu-central-1, mrk-k, false",
+    "eu-central-1, arn:aws:kms:eu-central-1:1:key/mrk-k, false",
     "'', alias/sales, false",
     "'', k, false",
     "'', arn:aws:kms:eu-central-1:1:key/k, true",
@@ -53,12 +63,23 @@ class AwsErrorsTest {
     assertThat(error(errors, "NotFoundException", "no", keyId))
         .isExactlyInstanceOf(KeyNotFoundException.class)
         .satisfies(e -> assertThat(Causes.isOfKey(e)).isEqualTo(ofKey));
-    String message =
-        "The ciphertext refers to a customer master key that does not exist, does not exist in this"
-            + " region, or you are not allowed to access.";
-    assertThat(error(errors, "AccessDeniedException", message, keyId))
-        .isExactlyInstanceOf(AccessDeniedException.class)
-        .satisfies(e -> assertThat(Causes.isOfKey(e)).isEqualTo(ofKey));
+    for (String message : NOT_HERE) {
+      assertThat(error(errors, "AccessDeniedException", message, keyId))
+          .isExactlyInstanceOf(AccessDeniedException.class)
+          .satisfies(e -> assertThat(Causes.isOfKey(e)).isEqualTo(ofKey));
+    }
+
+    assertThat(error(errors, "KMSInvalidStateException", "It is pending deletion.", keyId))
+        .isInstanceOfSatisfying(
+            KeyDisabledException.class, e -> assertThat(e.isDestroyed()).isEqualTo(ofKey));
+  }
+
+  @Test
+  void anotherRegionThanTheKeysOwnSaysNothing() {
+    AwsErrors errors = new AwsErrors(AwsConfig.of(Map.of()), "us-east-1");
+    String keyId = "arn:aws:kms:eu-central-1:1:key/k";
+    assertThat(Causes.isOfKey(error(errors, "AccessDeniedException", NOT_HERE[0], keyId)))
+        .isFalse();
   }
 
   /** AWS KMS says the same when a custom key store is disconnected or does not answer. */
@@ -80,7 +101,8 @@ class AwsErrorsTest {
     "DisabledException, k is disabled., false",
     "KMSInvalidStateException, k is pending import., false",
     "KMSInvalidStateException, k is pending deletion., true",
-    "KMSInvalidStateException, k is pending replica deletion., true",
+    "KMSInvalidStateException, k is pending replica deletion., false",
+    "KMSInvalidStateException, arn:aws:kms:eu-central-1:1:key/mrk-k is pending deletion., false",
   })
   void aKeyThatIsDisabledIsNotDestroyed(String code, String message, boolean destroyed) {
     assertThat(error(code, message))

@@ -53,6 +53,25 @@ class TimedCallsTest {
     assertThat(calls.within(PATIENT, "no answer", () -> "answered")).isEqualTo("answered");
   }
 
+  @Test
+  void aCallWithoutAThreadTakesNoPlace() throws ExecutionException {
+    AtomicInteger refused = new AtomicInteger();
+    TimedCalls calls =
+        new TimedCalls(
+            work -> {
+              if (refused.incrementAndGet() <= 64) {
+                throw new OutOfMemoryError("unable to create native thread");
+              }
+              return new Thread(work);
+            });
+    for (int i = 0; i < 64; i++) {
+      assertThatThrownBy(() -> calls.within(SOON, "no answer", () -> "answered"))
+          .isInstanceOf(OutOfMemoryError.class);
+    }
+
+    assertThat(calls.within(PATIENT, "no answer", () -> "answered")).isEqualTo("answered");
+  }
+
   /** As on a machine of many cores, at its first keys. */
   @Test
   void callsWaitForAPlace() throws Exception {

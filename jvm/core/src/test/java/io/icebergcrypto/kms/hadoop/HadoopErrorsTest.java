@@ -9,6 +9,7 @@ import io.icebergcrypto.KmsUnavailableException;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.util.Map;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -38,6 +39,7 @@ class HadoopErrorsTest {
     "No KeyVersion exists for key 'k', true",
     "'k@1' not found, true",
     "KeyVersion name 'k@1' does not exist, true",
+    "Principal 'HTTP/kms@REALM' not found, false",
     "'relation \\\"ranger_keystore\\\" does not exist', false",
     "File file:/mnt/kms/kms.keystore does not exist, false",
     "Class 'org.apache.Driver' not found, false",
@@ -48,8 +50,20 @@ class HadoopErrorsTest {
         .isExactlyInstanceOf(missing ? KeyNotFoundException.class : KmsUnavailableException.class);
   }
 
+  /** On decrypt the KMS names only the version, also where the whole key is gone. */
+  @Test
+  void aMissingVersionIsNoMissingKey() {
+    String body = "{\"RemoteException\": {\"message\": \"No KeyVersion exists for key 'k'\"}}";
+    assertThat(Causes.isOfKey(error(500, body))).isFalse();
+    assertThat(Causes.isOfKey(error(500, body, HadoopKeys.GENERATE))).isTrue();
+  }
+
   private static IcebergCryptoException error(int status, String body) {
+    return error(status, body, HadoopKeys.DECRYPT);
+  }
+
+  private static IcebergCryptoException error(int status, String body, String operation) {
     return new HadoopErrors(CONFIG)
-        .of(new JsonHttp.Answer(status, JsonHttp.object(body), Map.of()), HadoopKeys.DECRYPT, "k");
+        .of(new JsonHttp.Answer(status, JsonHttp.object(body), Map.of()), operation, "k");
   }
 }

@@ -26,6 +26,8 @@ class HeldTokenTest {
     assertThat(duringAnothersLogin()).as("none is held").isNull();
     token.hold("good", Instant.now().plusSeconds(120));
     assertThat(duringAnothersLogin()).isEqualTo("good");
+    token.expectAnother();
+    assertThat(duringAnothersLogin()).as("the credentials were replaced").isNull();
     token.hold("ends", Instant.now().plusSeconds(10));
     assertThat(duringAnothersLogin()).isNull();
   }
