@@ -30,8 +30,10 @@ import org.slf4j.LoggerFactory;
  * takes its own commit for another client's: Iceberg's pool of JDBC connections does, and a gateway
  * before a REST server may, which also refuses the second request because its snapshot or its table
  * exists. Hadoop's catalog takes each failed rename for a conflict. Iceberg then deletes what the
- * commit wrote, or commits the same files again. So after a failure the table is loaded, and a
- * commit that is there was made.
+ * commit wrote, or commits the same files again: a snapshot that is there it takes for one to roll
+ * back to, which takes the commits on top out of the branch. So after a failure the table is
+ * loaded, and a commit that is there was made. Where nothing shows that it was not, its state is
+ * unknown.
  */
 public final class CommitOutcome {
   private static final Logger LOG = LoggerFactory.getLogger(CommitOutcome.class);
