@@ -36,7 +36,11 @@ def backends(
 ) -> Iterator[dict[str, Backend]]:
     """The servers."""
     folder = tmp_path_factory.mktemp("contract")
-    chosen = {kind_of(item) for item in request.session.items if "backends" in item.fixturenames}
+    chosen = {
+        kind_of(item)
+        for item in request.session.items
+        if "backends" in getattr(item, "fixturenames", ())
+    }
     wanted = [kind for kind in EVERY if kind not in BY_NIGHT or kind in chosen]
     started = {kind: start(kind, folder / kind) for kind in wanted}
     yield started
