@@ -54,7 +54,8 @@ class CommitStepsTest extends LakeFixture {
             () -> catalog.context().kms(),
             false,
             true)
-        .prepare(null, created, manager -> table.io());
+        .prepare(null, created, manager -> table.io())
+        .metadata();
   }
 
   /** A KEK of its own, too, would have to be unwrapped by each session. */
