@@ -409,7 +409,10 @@ public record CatalogContext(
     BaseTable table = unchecked(identifier);
     TableOperations ops = table.operations();
     operations(ops, table.name())
-        .repair(change, (base, next) -> behind.repair(table.name(), ops, base, next, this::kms));
+        .repair(
+            change,
+            (base, next) ->
+                behind.repair(table.name(), ops, base, next.metadata(), next.changes(), this::kms));
     delegate().invalidateTable(identifier);
   }
 

@@ -41,7 +41,7 @@ import org.apache.iceberg.io.FileIO;
  */
 final class EncryptedTableOperations implements ForwardingOperations {
   private final TableOperations delegate;
-  private final BiConsumer<TableMetadata, TableMetadata> committer;
+  private final BiConsumer<TableMetadata, CommitSteps.Prepared> committer;
   private final TableKeys keys;
   private final CommitSteps steps;
   private final TableStorage storage;
@@ -72,7 +72,8 @@ final class EncryptedTableOperations implements ForwardingOperations {
       boolean verified) {
     this(
         delegate,
-        (base, metadata) -> behind.commit(keys.tableName(), delegate, base, metadata, kms),
+        (base, next) ->
+            behind.commit(keys.tableName(), delegate, base, next.metadata(), next.changes(), kms),
         keys,
         new CommitSteps(keys, settings, authenticator, kms, behind.isRest(), verified),
         new TableStorage(settings, null),
@@ -82,7 +83,7 @@ final class EncryptedTableOperations implements ForwardingOperations {
 
   private EncryptedTableOperations(
       TableOperations delegate,
-      BiConsumer<TableMetadata, TableMetadata> committer,
+      BiConsumer<TableMetadata, CommitSteps.Prepared> committer,
       TableKeys keys,
       CommitSteps steps,
       TableStorage storage,
@@ -162,23 +163,26 @@ final class EncryptedTableOperations implements ForwardingOperations {
     }
 
     load.authenticator().check(base);
-    TableMetadata prepared = prepared(base, metadata);
+    CommitSteps.Prepared prepared = prepared(base, metadata);
     loaded.current(); // the delegate's commit asks for it, and does not look again
     commit(base, prepared, committer);
   }
 
   /** Has the catalog behind commit what the steps of a commit made. */
   private void commit(
-      TableMetadata base, TableMetadata prepared, BiConsumer<TableMetadata, TableMetadata> behind) {
+      TableMetadata base,
+      CommitSteps.Prepared prepared,
+      BiConsumer<TableMetadata, CommitSteps.Prepared> behind) {
     TableMetadata before = base == null ? null : delegate.current();
     try {
       behind.accept(base, prepared);
     } catch (RuntimeException e) {
-      throw keyRefused(base, prepared, e);
+      throw keyRefused(base, prepared.metadata(), e);
     }
 
     this.committed = true;
-    ServerRefusal.checkKept(delegate, before, prepared, keys.tableName(), loaded::refresh);
+    ServerRefusal.checkKept(
+        delegate, before, prepared.metadata(), keys.tableName(), loaded::refresh);
   }
 
   /**
@@ -188,11 +192,11 @@ final class EncryptedTableOperations implements ForwardingOperations {
    * @param commit has the catalog behind commit, from the base to what the steps of a commit made
    */
   void repair(
-      UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, TableMetadata> commit) {
+      UnaryOperator<TableMetadata> change, BiConsumer<TableMetadata, CommitSteps.Prepared> commit) {
     TableMetadata base = loaded.refresh();
     load.authenticator().check(base);
-    TableMetadata prepared = prepared(base, change.apply(base));
-    if (prepared != base) {
+    CommitSteps.Prepared prepared = prepared(base, change.apply(base));
+    if (prepared.metadata() != base) {
       commit(base, prepared, commit);
     }
   }
@@ -206,11 +210,11 @@ final class EncryptedTableOperations implements ForwardingOperations {
           keys.tableName(), current.metadataFileLocation(), base.metadataFileLocation());
     }
 
-    commit(current, plaintext, committer);
+    commit(current, new CommitSteps.Prepared(plaintext, plaintext.changes()), committer);
   }
 
   /** What the catalog behind is to commit: see {@link CommitSteps}. */
-  private TableMetadata prepared(TableMetadata base, TableMetadata metadata) {
+  private CommitSteps.Prepared prepared(TableMetadata base, TableMetadata metadata) {
     return steps.prepare(base, metadata, manager -> storage.open(delegate, manager));
   }
 

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.io.FileIO;
@@ -23,7 +24,16 @@ import org.apache.iceberg.io.FileIO;
 public final class CommitSteps {
   private final TableKeys keys;
   private final Supplier<? extends KeyManagementClient> kms;
+  private final MetadataAuthenticator authenticator;
   private final List<Step> steps;
+
+  /**
+   * What the catalog behind is to commit.
+   *
+   * @param metadata signed, where the catalog does not vouch for it; then it lists no changes
+   * @param changes those that the commit makes
+   */
+  public record Prepared(TableMetadata metadata, List<MetadataUpdate> changes) {}
 
   /** Takes the metadata to be committed and returns it, changed or not, or refuses it. */
   private interface Step {
@@ -46,6 +56,7 @@ public final class CommitSteps {
       boolean verified) {
     this.keys = keys;
     this.kms = kms;
+    this.authenticator = authenticator;
     CommitGuard guard = new CommitGuard(settings.plaintextFiles(), settings.statistics(), verified);
     this.steps =
         List.of(
@@ -57,20 +68,19 @@ public final class CommitSteps {
             ofEncrypted((commit, table) -> KeyRetention.withMissing(table, commit::keys)),
             ofEncrypted((commit, table) -> withFirstKek(table)), // unless that has added it
             ofEncrypted((commit, table) -> withYoungKek(table, settings.kekMaxAgeDays())),
-            ofEncrypted((commit, table) -> KeyRetention.pruned(table, commit::keys)),
-            (commit, table) -> authenticator.sign(commit.base(), table));
+            ofEncrypted((commit, table) -> KeyRetention.pruned(table, commit::keys)));
   }
 
   /**
-   * Leads metadata through the steps.
+   * Leads metadata through the steps, and signs it.
    *
    * @param base the metadata in force, which was checked; null when the commit creates the table
    * @param metadata the metadata to be
    * @param files makes the table's FileIO, which decrypts; with null, that of stored files
-   * @return what to commit in place of it; the same instance when no step changed anything
+   * @return what to commit in place of it; the same metadata when nothing changed it
    * @throws IcebergCryptoException a refusal; nothing has been committed
    */
-  public TableMetadata prepare(
+  public Prepared prepare(
       TableMetadata base, TableMetadata metadata, Function<TableEncryptionManager, FileIO> files) {
     Commit commit = new Commit(keys, base, metadata, files);
     TableMetadata prepared = metadata;
@@ -78,7 +88,7 @@ public final class CommitSteps {
       prepared = step.apply(commit, prepared);
     }
 
-    return prepared;
+    return new Prepared(authenticator.sign(base, prepared), prepared.changes());
   }
 
   /**

@@ -64,7 +64,8 @@ public final class KeyRetention {
    *
    * @param manager the table's; asked for only when a key may be missing
    * @return the same metadata when it has them
-   * @throws IcebergCryptoException when nobody knows the key of a new snapshot, or its KEK
+   * @throws IcebergCryptoException when nobody knows the key of a new snapshot, or the KEK of it or
+   *     of a new statistics file
    */
   static TableMetadata withMissing(
       TableMetadata metadata, Supplier<TableEncryptionManager> manager) {
@@ -80,10 +81,15 @@ public final class KeyRetention {
       }
     }
 
+    Set<String> added = StatisticsPaths.added(metadata);
     for (String path : StatisticsPaths.of(metadata)) {
       EncryptedKey key = manager.get().statisticsKey(path);
       if (key != null && !isWhole(key.keyId(), present)) {
-        missing.put(key.keyId(), key);
+        if (manager.get().key(key.encryptedById()) != null) {
+          missing.put(key.keyId(), key);
+        } else if (added.contains(path)) {
+          throw lost(path, key, manager.get());
+        } // else it was lost before
       }
     }
 
@@ -103,7 +109,7 @@ public final class KeyRetention {
   /** Whether a key is there with its KEK, which may be another one than the manager knows. */
   private static boolean isWhole(String id, Map<String, EncryptedKey> present) {
     EncryptedKey key = present.get(id);
-    return key != null && present.containsKey(key.encryptedById());
+    return key != null && (key.encryptedById() == null || present.containsKey(key.encryptedById()));
   }
 
   private static EncryptedKey known(String id, TableEncryptionManager manager) {
@@ -117,6 +123,17 @@ public final class KeyRetention {
     }
 
     return key;
+  }
+
+  private static IcebergCryptoException lost(
+      String path, EncryptedKey key, TableEncryptionManager manager) {
+    return new IcebergCryptoException(
+            String.format(
+                "statistics file %s needs KEK %s, which is not in encryption-keys",
+                path, key.encryptedById()),
+            "Nothing was committed: nobody could read that file. Load the table again, and compute"
+                + " the statistics again.")
+        .inTable(manager.tableName());
   }
 
   /**

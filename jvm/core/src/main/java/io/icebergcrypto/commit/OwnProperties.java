@@ -31,7 +31,9 @@ public record OwnProperties(String tableName, Map<String, String> before, Update
   private static void check(
       String tableName, Map<String, String> before, String name, String value) {
     ValueKeyProperties.checkUnchanged(tableName, before, name, value);
+    boolean isStray = value == null && EncryptionProperties.keyId(before) == null;
     if (EncryptionProperties.OF_PLAINTEXT.contains(name)
+        && !isStray // of no purge: it may be removed
         && !Objects.equals(before.get(name), value)) {
       throw new InvalidConfigurationException(
               String.format("property %s cannot be changed by users", name),

@@ -67,6 +67,12 @@ public class TableEncryptionManager extends KeyRegisteringManager {
    */
   static final Duration REMEMBERED = Duration.ofHours(1);
 
+  /**
+   * The same for a key that was in no metadata yet: Iceberg 1.11 adds a snapshot's key when that is
+   * committed. Attempts and statistics that come to nothing leave theirs.
+   */
+  static final Duration AWAITED = Duration.ofDays(7);
+
   private final String tableName;
   private final KeyManagementClient kms;
   private final transient KekClient ofTable;
@@ -195,14 +201,16 @@ public class TableEncryptionManager extends KeyRegisteringManager {
     }
   }
 
-  /** Not before it was in some: Iceberg 1.11 adds a snapshot's key when that is committed. */
   private boolean isForgotten(String missingId, long now) {
-    if (uncommitted.contains(missingId)) {
+    long since = missingSince.computeIfAbsent(missingId, id -> now);
+    Duration limit = uncommitted.contains(missingId) ? AWAITED : REMEMBERED;
+    if (now - since <= limit.toMillis()) {
       return false;
     }
 
-    long since = missingSince.computeIfAbsent(missingId, id -> now);
-    return now - since > REMEMBERED.toMillis() && missingSince.remove(missingId, since);
+    missingSince.remove(missingId);
+    uncommitted.remove(missingId);
+    return true;
   }
 
   /**
@@ -470,6 +478,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
       Map<String, EncryptedKey> known = EncryptionUtil.encryptionKeys(this);
       EncryptedKey kek = liveKek();
       addUncommitted(kek, known);
+      missingSince.remove(kek.keyId()); // it is awaited as long as what it encrypts
       StandardEncryptionManager other = with(dataKeyLength, List.of(kek));
       T registered = registration.apply(other);
       EncryptionUtil.encryptionKeys(other).values().forEach(key -> addUncommitted(key, known));

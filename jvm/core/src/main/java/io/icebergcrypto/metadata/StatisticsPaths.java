@@ -1,8 +1,10 @@
 package io.icebergcrypto.metadata;
 
+import java.util.HashSet;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.PartitionStatisticsFile;
 import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.TableMetadata;
@@ -17,5 +19,19 @@ public final class StatisticsPaths {
             metadata.statisticsFiles().stream().map(StatisticsFile::path),
             metadata.partitionStatisticsFiles().stream().map(PartitionStatisticsFile::path))
         .collect(Collectors.toSet());
+  }
+
+  /** Those that a commit adds. */
+  public static Set<String> added(TableMetadata metadata) {
+    Set<String> added = new HashSet<>();
+    for (MetadataUpdate change : metadata.changes()) {
+      if (change instanceof MetadataUpdate.SetStatistics set) {
+        added.add(set.statisticsFile().path());
+      } else if (change instanceof MetadataUpdate.SetPartitionStatistics set) {
+        added.add(set.partitionStatisticsFile().path());
+      }
+    }
+
+    return added;
   }
 }

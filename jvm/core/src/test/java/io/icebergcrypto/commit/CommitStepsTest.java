@@ -10,14 +10,17 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.apache.iceberg.GenericStatisticsFile;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -54,7 +57,8 @@ class CommitStepsTest extends LakeFixture {
             () -> catalog.context().kms(),
             false,
             true)
-        .prepare(null, created, manager -> table.io());
+        .prepare(null, created, manager -> table.io())
+        .metadata();
   }
 
   /** A KEK of its own, too, would have to be unwrapped by each session. */
@@ -77,5 +81,33 @@ class CommitStepsTest extends LakeFixture {
           .isExactlyInstanceOf(IcebergCryptoException.class)
           .hasMessageContainingAll("lake.db.t", lost.keyId(), "Nothing was committed");
     }
+  }
+
+  /** Statistics whose KEK was lost before would stop all commits of the table. */
+  @Test
+  void onlyNewStatisticsNeedTheirKek() {
+    this.table = TestLake.createTable(catalog, 1);
+    TableMetadata whole = TestLake.metadata(table);
+    EncryptedKey lost =
+        new BaseEncryptedKey(
+            "lost", ByteBuffer.allocate(16), "gone", Map.of("statistics-path", "file:/1.stats"));
+    EncryptedKey foreign = new BaseEncryptedKey("foreign", ByteBuffer.allocate(16), null, Map.of());
+    long snapshot = whole.currentSnapshot().snapshotId();
+    TableMetadata added =
+        TableMetadata.buildFrom(whole)
+            .addEncryptionKey(lost)
+            .addEncryptionKey(foreign)
+            .setStatistics(new GenericStatisticsFile(snapshot, "file:/1.stats", 1, 1, List.of()))
+            .build();
+    TableEncryptionManager manager =
+        new TableEncryptionManager(
+            "lake.db.t", added.encryptionKeys(), "k1", 16, catalog.context().kms());
+    assertThatThrownBy(() -> KeyRetention.withMissing(added, () -> manager))
+        .isExactlyInstanceOf(IcebergCryptoException.class)
+        .hasMessageContainingAll("lake.db.t", "file:/1.stats", "gone", "Nothing was committed");
+    TableMetadata old =
+        TableMetadata.buildFrom(added).discardChanges().withMetadataLocation("file:/m").build();
+    TableMetadata next = TableMetadata.buildFrom(old).setProperties(Map.of("a", "b")).build();
+    assertThat(KeyRetention.withMissing(next, () -> manager)).isSameAs(next);
   }
 }

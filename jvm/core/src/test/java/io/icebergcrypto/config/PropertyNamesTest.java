@@ -12,6 +12,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.SupportsNamespaces;
 import org.apache.iceberg.catalog.TableIdentifier;
@@ -141,6 +142,16 @@ class PropertyNamesTest {
         .hasMessageContaining("lake.db.t");
     assertOnlyOurs(() -> plain.updateProperties().set(KEPT, "x"));
     assertOnlyOurs(() -> plain.newTransaction().updateProperties().set(KEPT, "x")); // as Spark does
+    Transaction unguarded = plain.newTransaction();
+    unguarded.table().updateProperties().set(KEPT, "x").commit();
+    unguarded.commitTransaction();
+    plain.refresh();
+    assertOnlyOurs(() -> plain.updateProperties().set(KEPT, "y"));
+    Transaction removal = plain.newTransaction();
+    removal.updateProperties().remove(KEPT).commit();
+    removal.commitTransaction();
+    plain.refresh();
+    assertThat(plain.properties()).doesNotContainKey(KEPT);
     Table encrypted =
         catalog
             .buildTable(TableIdentifier.of(TestLake.DB, "kept"), TestLake.SCHEMA)

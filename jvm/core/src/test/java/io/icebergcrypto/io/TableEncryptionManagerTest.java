@@ -205,6 +205,13 @@ class TableEncryptionManagerTest {
     manager.learn(List.of(), 16, now + 2 * HOUR_MS);
     assertThat(ids(manager.keys())).hasSize(3).containsExactlyInAnyOrderElementsOf(ids(keys));
     assertThat(manager.statisticsKey("file:/t/1.stats")).isNotNull();
+    manager.registerKeyMetadata(fileKey(manager)); // by the same KEK
+    long later = now + 24 * 8 * HOUR_MS;
+    manager.learn(List.of(), 16, later); // attempts that came to nothing
+    assertThat(manager.keys()).hasSize(2);
+    assertThat(manager.statisticsKey("file:/t/1.stats")).isNull();
+    manager.learn(List.of(), 16, later + 24 * 8 * HOUR_MS);
+    assertThat(manager.keys()).isEmpty();
   }
 
   @Test

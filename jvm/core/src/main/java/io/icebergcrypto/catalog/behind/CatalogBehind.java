@@ -10,6 +10,7 @@ import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -20,6 +21,7 @@ import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.HasTableOperations;
+import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
@@ -176,6 +178,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    *
    * @param tableName the table's full name
    * @param table the table's operations in this catalog
+   * @param changes those that the commit makes, which signed metadata does not list
    * @throws CommitStateUnknownException when the catalog may have made the commit
    */
   public void commit(
@@ -183,6 +186,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
       TableOperations table,
       TableMetadata base,
       TableMetadata metadata,
+      List<MetadataUpdate> changes,
       Supplier<? extends KeyManagementClient> kms) {
     if (isHive() && table instanceof HiveTableOperations) {
       HiveLocks.check((HiveCatalog) catalog, (HiveTableOperations) table, metadata);
@@ -196,7 +200,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
       EncryptionProperties.dataKeyLength(tableName, base.properties()); // Hive's uses it itself
       table.commit(base, metadata);
     } else {
-      CommitOutcome.commit(tableName, table, base, metadata);
+      CommitOutcome.commit(tableName, table, base, metadata, changes);
     }
   }
 
@@ -230,6 +234,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
       TableOperations table,
       TableMetadata base,
       TableMetadata metadata,
+      List<MetadataUpdate> changes,
       Supplier<? extends KeyManagementClient> kms) {
     if (isHive() && !EncryptionProperties.hasDataKeyLength(base.properties())) {
       HiveTableOperations ops = (HiveTableOperations) table;
@@ -237,7 +242,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
         HiveKeyIdChange.commit((HiveCatalog) catalog, ops, io, kms.get(), base, metadata);
       }
     } else {
-      commit(tableName, table, base, metadata, kms);
+      commit(tableName, table, base, metadata, changes, kms);
     }
   }
 

@@ -3,6 +3,7 @@ package io.icebergcrypto.catalog.behind;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.metadata.CanonicalJson;
+import io.icebergcrypto.metadata.LoadedMetadata;
 import java.sql.SQLException;
 import java.sql.SQLTimeoutException;
 import java.util.List;
@@ -10,11 +11,14 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.iceberg.BaseMetastoreTableOperations;
+import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadata.MetadataLogEntry;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
@@ -22,6 +26,7 @@ import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NotAuthorizedException;
+import org.apache.iceberg.hadoop.HadoopTableOperations;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -47,11 +52,18 @@ public final class CommitOutcome {
    * Commits.
    *
    * @param table the table's operations in the catalog behind
+   * @param changes those that the commit makes. What metadata has and its base has not is not the
+   *     same: a replacement may be of an older base, and has what has expired since.
    * @throws CommitStateUnknownException when nobody knows whether the commit was made
    */
   static void commit(
-      String tableName, TableOperations table, TableMetadata base, TableMetadata metadata) {
+      String tableName,
+      TableOperations table,
+      TableMetadata base,
+      TableMetadata metadata,
+      List<MetadataUpdate> changes) {
     boolean isOfRest = ServerRefusal.isOfRest(table);
+    boolean isSent = base == null || !comparesBase(table) || table.current() == base;
     try {
       if (isOfRest) {
         ServerRefusal.send(tableName, () -> table.commit(base, metadata));
@@ -60,17 +72,25 @@ public final class CommitOutcome {
       }
     } catch (RuntimeException e) {
       boolean isUnknown = e instanceof CommitStateUnknownException;
-      if (isUnknown && !isOfRest) {
-        throw e; // Iceberg's operations have looked
+      if (isUnknown && !isOfRest // Iceberg's operations have looked
+          || !isSent && e instanceof CommitFailedException) {
+        throw e;
       }
 
       boolean isMade;
       boolean isNotMade;
       try {
         TableMetadata now = table.refresh();
-        List<Snapshot> added = added(isOfRest, base, metadata);
-        isMade = now != null && isIn(table, now, base, metadata, added);
-        isNotMade = now == null || isAbsent(isOfRest, now, base, metadata, added);
+        boolean isConflict = isOfRest && e instanceof CommitFailedException;
+        if (isConflict && !isNewer(now, base)) {
+          now = table.refresh(); // of a cache, or a replica that lags
+        }
+
+        List<Snapshot> added = ServerRefusal.added(metadata, changes);
+        isMade = now != null && isIn(table, now, base, metadata, changes, added);
+        isNotMade =
+            (!isConflict || isNewer(now, base))
+                && (now == null || isAbsent(isOfRest, now, base, metadata, added));
       } catch (RuntimeException unreadable) {
         e.addSuppressed(unreadable);
         throw isUnknown || isAnotherTable(unreadable) || isOfRest && isRefused(e, unreadable)
@@ -86,6 +106,11 @@ public final class CommitOutcome {
 
       LOG.warn("{}: the commit was made, although it failed", tableName, e);
     }
+  }
+
+  /** Whether a commit fails, and nothing is sent, where they have other metadata than its base. */
+  private static boolean comparesBase(TableOperations table) {
+    return table instanceof BaseMetastoreTableOperations || table instanceof HadoopTableOperations;
   }
 
   /**
@@ -140,12 +165,11 @@ public final class CommitOutcome {
             .inTable(tableName));
   }
 
-  /** The snapshots that a commit adds. Signed metadata has no list of changes. */
-  private static List<Snapshot> added(
-      boolean isOfRest, TableMetadata base, TableMetadata metadata) {
-    return isOfRest // where snapshots may be loaded late, as they are by then
-        ? ServerRefusal.added(metadata)
-        : metadata.snapshots().stream().filter(snapshot -> !has(base, snapshot)).toList();
+  /** Whether metadata shows a commit since, with which one of the base is in conflict. */
+  private static boolean isNewer(TableMetadata now, TableMetadata base) {
+    return base == null
+        || now == null
+        || !LoadedMetadata.isSame(now, base) && !LoadedMetadata.isOlder(now, base);
   }
 
   /**
@@ -157,13 +181,14 @@ public final class CommitOutcome {
       TableMetadata now,
       TableMetadata base,
       TableMetadata metadata,
+      List<MetadataUpdate> changes,
       List<Snapshot> added) {
     boolean isVisible =
         base == null && Objects.equals(now.uuid(), metadata.uuid())
             || (added.isEmpty()
-                ? hasAddedKeys(now, base, metadata)
+                ? hasAddedKeys(now, base, metadata, changes)
                 : added.stream().anyMatch(snapshot -> has(now, snapshot))
-                    || since(base, now, added).anyMatch(snapshot -> isChild(snapshot, added)));
+                    || since(base, now, added).anyMatch(child -> isChild(child, now, added)));
     return isVisible
         || isSame(now, metadata)
         || now.previousFiles().stream()
@@ -175,7 +200,8 @@ public final class CommitOutcome {
   /**
    * Whether a commit that cannot be seen was not made. It may also have been undone since: its
    * snapshots expire, and the log is short. On REST the log is the server's; a commit without
-   * snapshots that is made again undoes no other there.
+   * snapshots that is made again undoes no other there. A snapshot that is there with another list
+   * was made by an earlier attempt: Iceberg's next one would roll back to it.
    */
   private static boolean isAbsent(
       boolean isOfRest,
@@ -185,6 +211,10 @@ public final class CommitOutcome {
       List<Snapshot> added) {
     if (!Objects.equals(now.uuid(), metadata.uuid())) {
       return true; // of another table
+    }
+
+    if (added.stream().anyMatch(own -> now.snapshot(own.snapshotId()) != null)) {
+      return false;
     }
 
     boolean isTold =
@@ -217,8 +247,10 @@ public final class CommitOutcome {
             snapshot -> added.stream().noneMatch(own -> own.snapshotId() == snapshot.snapshotId()));
   }
 
-  private static boolean isChild(Snapshot snapshot, List<Snapshot> added) {
+  /** Whether a snapshot that has expired is the parent. */
+  private static boolean isChild(Snapshot snapshot, TableMetadata now, List<Snapshot> added) {
     return snapshot.parentId() != null
+        && now.snapshot(snapshot.parentId()) == null
         && added.stream().anyMatch(own -> own.snapshotId() == snapshot.parentId());
   }
 
@@ -231,19 +263,25 @@ public final class CommitOutcome {
 
   /** Whether a commit adds keys, all of which are there. */
   private static boolean hasAddedKeys(
-      TableMetadata now, TableMetadata base, TableMetadata metadata) {
-    Set<List<Object>> added = keys(metadata);
+      TableMetadata now, TableMetadata base, TableMetadata metadata, List<MetadataUpdate> changes) {
+    Set<List<Object>> added =
+        keys(
+            changes.stream()
+                .filter(MetadataUpdate.AddEncryptionKey.class::isInstance)
+                .map(change -> ((MetadataUpdate.AddEncryptionKey) change).key()));
+    added.retainAll(keys(metadata));
     added.removeAll(keys(base));
     return !added.isEmpty() && keys(now).containsAll(added);
   }
 
   /** Not by their ids alone, which keys keep when they are rewrapped. */
+  private static Set<List<Object>> keys(Stream<EncryptedKey> keys) {
+    return keys.map(key -> List.<Object>of(key.keyId(), key.encryptedKeyMetadata()))
+        .collect(Collectors.toSet());
+  }
+
   private static Set<List<Object>> keys(TableMetadata metadata) {
-    return metadata == null
-        ? Set.of()
-        : metadata.encryptionKeys().stream()
-            .map(key -> List.<Object>of(key.keyId(), key.encryptedKeyMetadata()))
-            .collect(Collectors.toSet());
+    return metadata == null ? Set.of() : keys(metadata.encryptionKeys().stream());
   }
 
   private static boolean isSame(TableMetadata one, TableMetadata other) {

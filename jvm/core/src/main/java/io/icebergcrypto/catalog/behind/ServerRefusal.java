@@ -200,7 +200,7 @@ public final class ServerRefusal {
     }
 
     boolean since = isSince(answer, before, committed);
-    if (!since && !added(committed).isEmpty()) {
+    if (!since && !added(committed, committed.changes()).isEmpty()) {
       LOG.warn("{}: the server does not show a commit that it made", tableName);
       return;
     }
@@ -209,8 +209,8 @@ public final class ServerRefusal {
   }
 
   /** The snapshots that a commit adds. A transaction may add one, and let it expire. */
-  static List<Snapshot> added(TableMetadata committed) {
-    return committed.changes().stream()
+  static List<Snapshot> added(TableMetadata committed, List<MetadataUpdate> changes) {
+    return changes.stream()
         .filter(MetadataUpdate.AddSnapshot.class::isInstance)
         .map(change -> ((MetadataUpdate.AddSnapshot) change).snapshot())
         .filter(snapshot -> committed.snapshot(snapshot.snapshotId()) != null)
@@ -220,7 +220,7 @@ public final class ServerRefusal {
   /** Whether metadata shows a commit, or anything after it. */
   private static boolean isSince(
       TableMetadata answer, TableMetadata before, TableMetadata committed) {
-    List<Snapshot> added = added(committed);
+    List<Snapshot> added = added(committed, committed.changes());
     return added.isEmpty()
         ? before == null
             || !LoadedMetadata.isSame(answer, before) && !LoadedMetadata.isOlder(answer, before)

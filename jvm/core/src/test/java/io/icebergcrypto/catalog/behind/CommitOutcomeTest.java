@@ -8,26 +8,32 @@ import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
+import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.ExpireSnapshots.CleanupLevel;
 import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.Transaction;
+import org.apache.iceberg.Transactions;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.inmemory.InMemoryCatalog;
+import org.apache.iceberg.rest.ConflictingServer;
 import org.apache.iceberg.types.Types;
 import org.assertj.core.api.SoftAssertions;
 import org.junit.jupiter.api.AfterEach;
@@ -126,7 +132,7 @@ class CommitOutcomeTest {
                   .withMetadataLocation(null)
                   .build()
               : metadata;
-      CommitOutcome.commit("t", new Answer(), base, wanted);
+      CommitOutcome.commit("t", new Answer(), base, wanted, metadata.changes());
     }
 
     /** Of the catalog. */
@@ -211,20 +217,29 @@ class CommitOutcomeTest {
           ROLL_BACK.then(EXPIRE),
           ROLL_BACK.then(EXPIRE).then(APPEND));
 
-  /** What a client is told of its commit: null, that it was made. */
-  private Throwable told(int formatVersion, int log, Change ours, boolean made, Change since) {
+  /** A table with a snapshot. */
+  private TableIdentifier create(int formatVersion, int log) {
     TableIdentifier name = TableIdentifier.of(TestLake.DB, unique("t"));
-    Table others =
+    Table table =
         catalog
             .buildTable(name, TestLake.SCHEMA)
             .withProperty(TableProperties.FORMAT_VERSION, String.valueOf(formatVersion))
             .withProperty(TableProperties.METADATA_PREVIOUS_VERSIONS_MAX, String.valueOf(log))
             .withProperty(TableProperties.COMMIT_NUM_RETRIES, "0")
             .create();
-    append(others);
+    append(table);
+    return name;
+  }
+
+  private TableOperations behind(TableIdentifier name) {
+    return ((BaseTable) catalog.loadTable(name)).operations();
+  }
+
+  /** What a client is told of its commit: null, that it was made. */
+  private Throwable told(int formatVersion, int log, Change ours, boolean made, Change since) {
+    TableIdentifier name = create(formatVersion, log);
     Runnable rivals = () -> since.run.accept(catalog.loadTable(name));
-    TableOperations behind = ((BaseTable) catalog.loadTable(name)).operations();
-    Table table = new BaseTable(new Conflicting(behind, made, rivals), "t");
+    Table table = new BaseTable(new Conflicting(behind(name), made, rivals), "t");
     return catchThrowable(() -> ours.run.accept(table));
   }
 
@@ -276,5 +291,113 @@ class CommitOutcomeTest {
           .as("not, %s", since)
           .matches(not -> isUnknown(not) == bothExpired);
     }
+  }
+
+  /**
+   * A replacement has the snapshots of the metadata that it was begun with. Those that have expired
+   * since come back with it, and with another one.
+   */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 100})
+  void anotherReplacementIsNotTakenForOnesOwn(int log) {
+    for (boolean ofRows : List.of(true, false)) {
+      TableIdentifier name = create(3, log);
+      append(catalog.loadTable(name));
+      TableOperations behind = behind(name);
+      Transaction rival = catalog.buildTable(name, TestLake.SCHEMA).replaceTransaction();
+      TableOperations ops = new Conflicting(behind, false, rival::commitTransaction);
+      Map<String, String> properties = Map.of(unique("p"), "");
+      Transaction own =
+          Transactions.replaceTableTransaction(
+              "t",
+              ops,
+              ops.current()
+                  .buildReplacement(
+                      TestLake.SCHEMA,
+                      PartitionSpec.unpartitioned(),
+                      SortOrder.unsorted(),
+                      ops.current().location(),
+                      properties));
+      for (Transaction each : ofRows ? List.of(own, rival) : List.<Transaction>of()) {
+        each.newFastAppend().appendFile(file()).commit();
+      }
+
+      expire(catalog.loadTable(name));
+      Throwable told = catchThrowable(own::commitTransaction);
+      assertThat(told)
+          .as("rows: %s", ofRows)
+          .isInstanceOf(ofRows ? CommitFailedException.class : RuntimeException.class);
+      assertThat(catalog.loadTable(name).snapshots())
+          .as("the expired one is back")
+          .hasSize(ofRows ? 3 : 2);
+    }
+  }
+
+  /** Which was made, but a stale answer hid it: another attempt takes the snapshot for older. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3})
+  void aSnapshotOfAnEarlierAttemptLeavesItUnknown(int formatVersion) {
+    for (boolean expired : List.of(false, true)) {
+      TableIdentifier name = create(formatVersion, 100);
+      List<AppendFiles> appends = new ArrayList<>();
+      Runnable earlier =
+          () -> {
+            TableOperations ops = behind(name);
+            TableMetadata base = ops.current();
+            Snapshot snapshot = appends.get(0).apply();
+            ops.commit(
+                base, TableMetadata.buildFrom(base).setBranchSnapshot(snapshot, "main").build());
+            if (expired) {
+              append(catalog.loadTable(name));
+            }
+          };
+      Table table = new BaseTable(new Conflicting(behind(name), false, earlier), "t");
+      appends.add(table.newFastAppend().appendFile(file()));
+      assertThat(catchThrowable(appends.get(0)::commit)).matches(CommitOutcomeTest::isUnknown);
+    }
+  }
+
+  /** A cache, or a replica that lags, gives older metadata after the conflict, once or twice. */
+  @Test
+  void aServersConflictWithNothingIsNone() {
+    for (int stale = 0; stale <= 2; stale++) {
+      TableIdentifier name = create(3, 100);
+      Runnable rival = () -> append(catalog.loadTable(name));
+      ConflictingServer makes = new ConflictingServer(behind(name), true, () -> {}, stale);
+      Throwable made = catchThrowable(() -> commitTo(makes));
+      ConflictingServer refuses = new ConflictingServer(behind(name), false, rival, stale);
+      Throwable not = catchThrowable(() -> commitTo(refuses));
+      if (stale == 2) {
+        assertThat(made).matches(CommitOutcomeTest::isUnknown);
+        assertThat(not).matches(CommitOutcomeTest::isUnknown);
+      } else {
+        assertThat(made).isNull();
+        assertThat(not).isInstanceOf(CommitFailedException.class);
+      }
+    }
+  }
+
+  private static void commitTo(ConflictingServer server) {
+    append(new BaseTable(new ThroughOutcome(server), "t"));
+  }
+
+  private record ThroughOutcome(TableOperations below) implements ForwardingOperations {
+    @Override
+    public void commit(TableMetadata base, TableMetadata metadata) {
+      CommitOutcome.commit("t", below, base, metadata, metadata.changes());
+    }
+  }
+
+  /** With a short log nothing would show it. */
+  @Test
+  void aCommitThatIcebergDoesNotSendIsNotUnknown() {
+    TableIdentifier name = create(3, 1);
+    TableOperations ops = behind(name);
+    TableMetadata base = ops.current();
+    SET.then(SET).run.accept(catalog.loadTable(name));
+    ops.refresh();
+    TableMetadata next = TableMetadata.buildFrom(base).setProperties(Map.of("p", "")).build();
+    assertThat(catchThrowable(() -> new ThroughOutcome(ops).commit(base, next)))
+        .isInstanceOf(CommitFailedException.class);
   }
 }

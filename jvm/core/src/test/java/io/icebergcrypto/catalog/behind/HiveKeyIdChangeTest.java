@@ -52,7 +52,8 @@ class HiveKeyIdChangeTest extends LakeFixture {
     TableMetadata changed =
         TableMetadata.buildFrom(base).setProperties(Map.of("encryption.key-id", "k2")).build();
     ops.isLost = true;
-    assertThatThrownBy(() -> behind.commit(table.name(), ops, base, changed, () -> kms))
+    assertThatThrownBy(
+            () -> behind.commit(table.name(), ops, base, changed, changed.changes(), () -> kms))
         .isInstanceOf(CommitStateUnknownException.class)
         .hasMessageContainingAll("lake.db.t", "may have made the commit", "Failed to get table");
     Map<String, String> inMetastore =

@@ -1,0 +1,59 @@
+package org.apache.iceberg.rest;
+
+import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
+import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.rest.responses.ErrorResponse;
+
+/**
+ * Operations that pass for those of a REST catalog, by their package. Its server says "conflict" to
+ * each commit, and then has older metadata for a while.
+ */
+public final class ConflictingServer implements ForwardingOperations {
+  private final TableOperations below;
+  private final boolean made;
+  private final Runnable since;
+  private int stale;
+  private TableMetadata before;
+
+  /**
+   * Makes one.
+   *
+   * @param made whether it makes the commits
+   * @param since what others do after each
+   * @param stale how many loads give the metadata from before it
+   */
+  public ConflictingServer(TableOperations below, boolean made, Runnable since, int stale) {
+    this.below = below;
+    this.made = made;
+    this.since = since;
+    this.stale = stale;
+  }
+
+  @Override
+  public TableOperations below() {
+    return below;
+  }
+
+  @Override
+  public TableMetadata refresh() {
+    return before != null && stale-- > 0 ? before : below.refresh();
+  }
+
+  @Override
+  public void commit(TableMetadata base, TableMetadata metadata) {
+    if (made) {
+      below.commit(base, metadata);
+    }
+
+    since.run();
+    this.before = base;
+    ErrorHandlers.tableCommitHandler()
+        .accept(
+            ErrorResponse.builder()
+                .responseCode(409)
+                .withType("CommitFailedException")
+                .withMessage("it has changed")
+                .build());
+  }
+}
