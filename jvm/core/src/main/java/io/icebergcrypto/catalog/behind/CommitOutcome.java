@@ -62,7 +62,17 @@ public final class CommitOutcome {
       TableMetadata base,
       TableMetadata metadata,
       List<MetadataUpdate> changes) {
-    boolean isOfRest = ServerRefusal.isOfRest(table);
+    commit(tableName, table, ServerRefusal.isOfRest(table), base, metadata, changes);
+  }
+
+  /** Also for operations that only pass for those of a REST server. */
+  static void commit(
+      String tableName,
+      TableOperations table,
+      boolean isOfRest,
+      TableMetadata base,
+      TableMetadata metadata,
+      List<MetadataUpdate> changes) {
     boolean isSent = base == null || !comparesBase(table) || table.current() == base;
     try {
       if (isOfRest) {

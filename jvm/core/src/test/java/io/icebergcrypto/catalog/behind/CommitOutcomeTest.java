@@ -33,7 +33,6 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.inmemory.InMemoryCatalog;
-import org.apache.iceberg.rest.ConflictingServer;
 import org.apache.iceberg.types.Types;
 import org.assertj.core.api.SoftAssertions;
 import org.junit.jupiter.api.AfterEach;
@@ -384,7 +383,8 @@ class CommitOutcomeTest {
   private record ThroughOutcome(TableOperations below) implements ForwardingOperations {
     @Override
     public void commit(TableMetadata base, TableMetadata metadata) {
-      CommitOutcome.commit("t", below, base, metadata, metadata.changes());
+      boolean isOfRest = below instanceof ConflictingServer;
+      CommitOutcome.commit("t", below, isOfRest, base, metadata, metadata.changes());
     }
   }
 

@@ -1,15 +1,16 @@
-package org.apache.iceberg.rest;
+package io.icebergcrypto.catalog.behind;
 
 import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.rest.ErrorHandlers;
 import org.apache.iceberg.rest.responses.ErrorResponse;
 
 /**
- * Operations that pass for those of a REST catalog, by their package. Its server says "conflict" to
- * each commit, and then has older metadata for a while.
+ * Operations that pass for those of a REST catalog. Its server says "conflict" to each commit, and
+ * then has older metadata for a while.
  */
-public final class ConflictingServer implements ForwardingOperations {
+final class ConflictingServer implements ForwardingOperations {
   private final TableOperations below;
   private final boolean made;
   private final Runnable since;
@@ -23,7 +24,7 @@ public final class ConflictingServer implements ForwardingOperations {
    * @param since what others do after each
    * @param stale how many loads give the metadata from before it
    */
-  public ConflictingServer(TableOperations below, boolean made, Runnable since, int stale) {
+  ConflictingServer(TableOperations below, boolean made, Runnable since, int stale) {
     this.below = below;
     this.made = made;
     this.since = since;
