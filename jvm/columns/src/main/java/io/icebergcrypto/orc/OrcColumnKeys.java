@@ -254,6 +254,20 @@ public final class OrcColumnKeys {
     }
   }
 
+  /** The third parameter of redact says which characters or digits stay as they are. */
+  private void refuseRange(TypeDescription type, String mask) {
+    DataMaskDescription parsed = ParserUtils.buildMaskDescription(mask);
+    if (List.of(RedactAny.ORCS, RedactAny.NAME).contains(parsed.getName())
+        && parsed.getParameters().length > 2) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Mask '%s' of column '%s' of %s has a range that it leaves as it is: its masked copy"
+                  + " would be partly plaintext",
+              mask, type.getFullFieldName(), target),
+          "Leave the range, its third parameter, out.");
+    }
+  }
+
   private void checkMask(TypeDescription type, String mask, TypeDescription encrypted) {
     if (encrypted == null) {
       throw new InvalidConfigurationException(
@@ -277,6 +291,7 @@ public final class OrcColumnKeys {
           e);
     }
 
+    refuseRange(type, mask);
     String left;
     try {
       left = MaskTrial.run(made, type);
