@@ -45,11 +45,7 @@ final class ParquetSettings {
 
   /** Names below these are checked. */
   private static final List<String> PREFIXES =
-      List.of(
-          "parquet.encryption.",
-          "iceberg-crypto.parquet.",
-          "iceberg-crypto.hudi.",
-          KmsProperties.HADOOP_PREFIX + "encryption.");
+      List.of("parquet.encryption.", KmsProperties.HADOOP_PREFIX);
 
   /** Parquet's name for it is of version 1.14. */
   private static final String COMPLETE = "parquet.encryption.complete.columns";
