@@ -468,6 +468,71 @@ def test_plaintext_is_not_read(
     assert own.read.parquet(f"{tmp_path}/p").count() == 20
 
 
+def test_a_table_is_no_laxer_than_the_session(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    """Whoever may alter a table could have plaintext read or written in place of encrypted files."""
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    people.write.option("path", f"{tmp_path}/t").options(**KEYS.options()).saveAsTable(name)
+    people.write.options(**NO_KEYS.options()).mode("append").parquet(f"{tmp_path}/t")
+    strict = session(spark, world, **{"iceberg-crypto.parquet.plaintext-reads": "refuse"})
+    with pytest.raises(PlaintextFoundError, match="has no key"), typed_errors():
+        strict.table(name).collect()
+    alter = f"ALTER TABLE {name} SET SERDEPROPERTIES ('{{}}'='{{}}')"
+    reads = "iceberg-crypto.parquet.plaintext-reads"
+    own.sql(alter.format(reads, "allow"))
+    assert own.table(name).count() == 40
+    with pytest.raises(ConfigurationError, match="this session refuses plaintext"), typed_errors():
+        strict.table(name).collect()
+    strict.sql(alter.format(reads, "refuse"))
+    with pytest.raises(PlaintextFoundError, match="has no key"), typed_errors():
+        strict.table(name).collect()
+
+    insert = f"INSERT INTO {name} SELECT * FROM {name} LIMIT 1"
+    own.sql(alter.format(reads, "allow"))
+    own.sql(alter.format("iceberg-crypto.parquet.require-integrity", "false"))
+    own.sql(alter.format("parquet.encryption.algorithm", "AES_GCM_CTR_V1"))
+    own.sql(insert)
+    whole = session(spark, world, **{"iceberg-crypto.parquet.require-integrity": "true"})
+    with pytest.raises(ConfigurationError, match="not authenticate pages"), typed_errors():
+        whole.sql(insert)
+    for option in NO_KEYS.options().items():
+        own.sql(alter.format(*option))
+    with pytest.raises(PlaintextFoundError, match="no key is named"), typed_errors():
+        own.sql(insert)
+    lax = session(spark, world, **{"iceberg-crypto.parquet.plaintext-writes": "allow"})
+    lax.sql(insert)
+    own.sql(alter.format("parquet.crypto.factory.class", ""))
+    with pytest.raises(ConfigurationError, match="or whether one is, .*factory"), typed_errors():
+        lax.sql(insert)
+    own.sql(f"DROP TABLE {name}")
+
+
+def test_settings_that_come_too_late(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    """Spark reads its prefix for Hadoop's settings only when it starts."""
+    people.write.parquet(f"{tmp_path}/t")
+    footer = "spark.hadoop.parquet.encryption.footer.key"
+    late = session(spark, world, **{footer: "k2"})
+    told = r"spark\.hadoop\.parquet\.encryption\.footer\.key, which does nothing now"
+    rows = late.range(1)
+    with untouched(tmp_path), pytest.raises(ConfigurationError, match=told), typed_errors():
+        rows.write.mode("overwrite").parquet(f"{tmp_path}/t")
+    with pytest.raises(ConfigurationError, match=told) as error, typed_errors():
+        late.read.parquet(f"{tmp_path}/t").collect()
+    assert "Unset it, and set parquet.encryption.footer.key" in error.value.hint
+    late.sql(f"RESET {footer}")
+    assert late.read.parquet(f"{tmp_path}/t").count() == 20
+    write = people.write.option(footer, "k2").mode("overwrite")
+    with (
+        untouched(tmp_path),
+        pytest.raises(ConfigurationError, match="only for Spark's start"),
+        typed_errors(),
+    ):
+        write.parquet(f"{tmp_path}/t")
+
+
 @pytest.mark.nightly
 def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
     found = diagnose(own, catalog(own), key_ids=["k1"])
@@ -479,6 +544,12 @@ def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
     (step,) = [step for step in found.steps if step.name == PARQUET]
     assert step.status.value == "failed"
     assert "plaintext-reads" in step.hint
+    wrong.conf.unset("iceberg-crypto.parquet.plaintext-read")
+    wrong.conf.set("spark.hadoop.iceberg-crypto.parquet.plaintext-reads", "refuse")
+    found = diagnose(wrong, catalog(wrong), key_ids=["k1"])
+    (step,) = [step for step in found.steps if step.name == PARQUET]
+    assert step.status.value == "failed"
+    assert "which does nothing now" in step.detail
 
 
 def test_key_files_that_would_stay_behind(own: SparkSession, tmp_path: Path) -> None:

@@ -63,6 +63,27 @@ public final class OrcColumnKeys {
   }
 
   /**
+   * Settings of a write into a table, of which the session's count where they are stricter: whoever
+   * may alter the table could turn encryption off.
+   *
+   * @param ofTable with the options that the table has
+   */
+  public static Configuration stricter(Configuration ofTable, Configuration session) {
+    Configuration both = new Configuration(ofTable);
+    OrcSettings own = new OrcSettings(session);
+    if (own.isOurs() && !own.plaintextWrites()) {
+      both.set(OrcSettings.PLAINTEXT_WRITES, "refuse");
+      both.set(OrcSettings.PROVIDER, own.provider());
+    }
+
+    if (own.requireIntegrity()) {
+      both.set(OrcSettings.REQUIRE_INTEGRITY, "true");
+    }
+
+    return both;
+  }
+
+  /**
    * Checks names and values of a session's settings, which may be for other files than those that
    * are written.
    *
@@ -176,7 +197,8 @@ public final class OrcColumnKeys {
           String.format("%s would be plaintext: no key is named for it", target),
           String.format(
               "Set %s for the session or as an option of the write or of the table. To write"
-                  + " plaintext, set %s=allow as an option of that write.",
+                  + " plaintext, set %s=allow as an option of that write; into a table in a"
+                  + " metastore, for the session.",
               OrcSettings.ENCRYPT, OrcSettings.PLAINTEXT_WRITES));
     }
   }

@@ -46,6 +46,9 @@ import org.apache.parquet.schema.MessageType;
  */
 public final class ParquetCryptoFactory
     implements EncryptionPropertiesFactory, DecryptionPropertiesFactory {
+  /** The setting that says whether files without any key are read. */
+  public static final String PLAINTEXT_READS = ParquetSettings.PLAINTEXT_READS;
+
   private final PropertiesDrivenCryptoFactory parquets = new PropertiesDrivenCryptoFactory();
 
   /** The extension of Spark SQL that checks writes before they begin. */
@@ -58,6 +61,33 @@ public final class ParquetCryptoFactory
    */
   public static ColumnChoices choices(Configuration hadoop) {
     return new ParquetSettings(hadoop).choices();
+  }
+
+  /**
+   * Settings of a write into a table, of which the session's count where they are stricter: whoever
+   * may alter the table could turn encryption off.
+   *
+   * @param ofTable with the options that the table has
+   */
+  public static Configuration stricter(Configuration ofTable, Configuration session) {
+    Configuration both = new Configuration(ofTable);
+    if (isSet(session)) {
+      ParquetSettings own = new ParquetSettings(session);
+      if (!own.plaintextWrites()) {
+        both.set(ParquetSettings.PLAINTEXT_WRITES, "refuse");
+      }
+
+      if (own.requireIntegrity()) {
+        both.set(ParquetSettings.REQUIRE_INTEGRITY, "true");
+      }
+    }
+
+    return both;
+  }
+
+  /** Whether files without any key are read. */
+  public static boolean readsPlaintext(Configuration hadoop) {
+    return !isSet(hadoop) || new ParquetSettings(hadoop).plaintextReads();
   }
 
   /** Parquet makes one for each file. */
@@ -171,7 +201,8 @@ public final class ParquetCryptoFactory
           String.format("%s would be plaintext: no key is named for it", file),
           String.format(
               "Set %s, or %s and %s, for the session or as options of the write. To write"
-                  + " plaintext, set %s=allow as an option of that write.",
+                  + " plaintext, set %s=allow as an option of that write; into a table in a"
+                  + " metastore, for the session.",
               PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME,
               PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME,
               PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME,

@@ -255,13 +255,17 @@ final class ParquetSettings {
         .equals(reader.optional(PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME));
   }
 
+  boolean requireIntegrity() {
+    return reader.flag(REQUIRE_INTEGRITY, false);
+  }
+
   /**
    * Refuses AES-CTR where integrity is required.
    *
    * @throws InvalidConfigurationException when it is
    */
   void checkIntegrity() {
-    if (isCtr() && reader.flag(REQUIRE_INTEGRITY, false)) {
+    if (isCtr() && requireIntegrity()) {
       throw new InvalidConfigurationException(
           String.format(
               "%s=%s does not authenticate pages, and %s is true",

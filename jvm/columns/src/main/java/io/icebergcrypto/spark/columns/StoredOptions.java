@@ -4,9 +4,11 @@ import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
+import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.crypto.EncryptionPropertiesFactory;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
@@ -16,6 +18,7 @@ import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SessionState;
 import scala.collection.immutable.Map;
 import scala.runtime.BoxedUnit;
 
@@ -24,6 +27,8 @@ import scala.runtime.BoxedUnit;
  * write with them, and with their own credentials. So no table has a KMS of its own.
  */
 final class StoredOptions {
+  private static final String PLAINTEXT_READS = ParquetCryptoFactory.PLAINTEXT_READS;
+
   private StoredOptions() {}
 
   /** Whether the name of an option says which KMS is used, or with which keys. */
@@ -37,6 +42,11 @@ final class StoredOptions {
         || name.equalsIgnoreCase(EncryptionProperties.ALLOWED_KEY_IDS);
   }
 
+  /** Whether it is the name of the option that turns keys of Parquet files on. */
+  private static boolean isFactory(String option) {
+    return option.equalsIgnoreCase(EncryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME);
+  }
+
   /**
    * Checks the table that a part of a statement reads or writes.
    *
@@ -44,21 +54,41 @@ final class StoredOptions {
    */
   static void check(LogicalPlan plan) {
     if (plan instanceof LogicalRelation read && read.catalogTable().isDefined()) {
-      check(read.catalogTable().get());
+      CatalogTable table = read.catalogTable().get();
+      checkRead(
+          read.relation() instanceof HadoopFsRelation files
+              ? stored(table, files.options())
+              : table);
     } else if (plan instanceof HiveTableRelation read) {
-      check(read.tableMeta());
+      checkRead(read.tableMeta());
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand write
         && write.catalogTable().isDefined()) {
-      check(write.catalogTable().get());
+      check(stored(write.catalogTable().get(), write.options()));
     } else if (plan instanceof View view && !view.isTempView()) {
       view.child().foreach(part -> checkView(view.desc(), part));
     }
 
     for (Object part : FromScala.parts(plan)) { // a stream's source
       if (part instanceof DataSource source && source.catalogTable().isDefined()) {
-        check(source.catalogTable().get());
+        checkRead(source.catalogTable().get());
       }
     }
+  }
+
+  /**
+   * A table as it is now: Spark caches its properties for a session, and not its options. These may
+   * have some of a statement, too.
+   */
+  private static CatalogTable stored(CatalogTable cached, Map<String, String> options) {
+    CatalogTable now =
+        options.keysIterator().exists(StoredOptions::isChecked)
+            ? FormatChecks.tableOrNull(cached.identifier())
+            : null;
+    return now == null ? cached : now;
+  }
+
+  private static boolean isChecked(String option) {
+    return isOfKms(option) || isFactory(option) || option.equals(PLAINTEXT_READS);
   }
 
   /** From Spark 4 on, the text of a view may have options. */
@@ -67,9 +97,33 @@ final class StoredOptions {
         && read.catalogTable().isEmpty()
         && read.relation() instanceof HadoopFsRelation files) {
       check(view, files.options());
+      checkRead(view, files.options());
     }
 
     return BoxedUnit.UNIT;
+  }
+
+  private static void checkRead(CatalogTable table) {
+    check(table);
+    checkRead(table, table.storage().properties());
+    checkRead(table, table.properties());
+  }
+
+  private static void checkRead(CatalogTable table, Map<String, String> options) {
+    SessionState session = SparkSession.active().sessionState();
+    if (options.contains(PLAINTEXT_READS)
+        && !ParquetCryptoFactory.readsPlaintext(session.newHadoopConf())
+        && ParquetCryptoFactory.readsPlaintext(session.newHadoopConfWithOptions(options))) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Table %s has the option %s=%s, and this session refuses plaintext",
+              table.identifier().unquotedString(),
+              PLAINTEXT_READS,
+              options.get(PLAINTEXT_READS).get()),
+          String.format(
+              "Remove it: ALTER TABLE %s SET SERDEPROPERTIES ('%s'='refuse').",
+              table.identifier().unquotedString(), PLAINTEXT_READS));
+    }
   }
 
   /**
@@ -83,23 +137,26 @@ final class StoredOptions {
   }
 
   private static void check(CatalogTable table, Map<String, String> options) {
-    if (!options.keysIterator().exists(StoredOptions::isOfKms)) {
+    if (!options.keysIterator().exists(name -> isOfKms(name) || isFactory(name))) {
       return;
     }
 
     Configuration session = SparkSession.active().sessionState().newHadoopConf();
+    boolean hasFactory = ParquetCryptoFactory.isSet(session);
     Set<String> found = new TreeSet<>();
     FromScala.map(options)
         .forEach(
             (name, value) -> {
-              if (isOfKms(name) && !value.equals(session.get(name))) {
+              if ((isOfKms(name) || hasFactory && isFactory(name))
+                  && !value.equals(session.get(name))) {
                 found.add(name);
               }
             });
     if (!found.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(
-              "Table %s has options that say which KMS is used, unlike this session: %s",
+              "Table %s has options that say which KMS is used, or whether one is, unlike this"
+                  + " session: %s",
               table.identifier().unquotedString(), String.join(", ", found)),
           "A KMS gets the credentials of whoever uses the table, so only the session says which it"
               + " is. Find out who created the table; create it without these options.");

@@ -12,9 +12,17 @@ import org.apache.spark.sql.types.StructType;
 
 /** Checks writes and reads of ORC files before they begin. */
 public final class OrcChecks extends FormatChecks {
+  private static final List<String> NAMES =
+      List.of("orc.encrypt", "orc.mask", "orc.key.", "iceberg-crypto.");
+
   /** Spark makes one by this constructor. */
   public OrcChecks() {
-    super("orc", List.of("orc.encrypt", "orc.mask", "orc.key.", "iceberg-crypto."));
+    super("orc", NAMES);
+  }
+
+  /** Whether the name of a setting, in small letters, is about keys. */
+  public static boolean concernsKeys(String name) {
+    return NAMES.stream().anyMatch(name::startsWith);
   }
 
   @Override
@@ -30,6 +38,11 @@ public final class OrcChecks extends FormatChecks {
   @Override
   protected boolean opensKeyed(Configuration hadoop) {
     return OrcColumnKeys.opens(hadoop);
+  }
+
+  @Override
+  protected Configuration stricter(Configuration ofTable, Configuration session) {
+    return OrcColumnKeys.stricter(ofTable, session);
   }
 
   @Override

@@ -8,6 +8,7 @@ import io.icebergcrypto.parquet.tables.HudiDefaults;
 import io.icebergcrypto.parquet.tables.HudiSettings;
 import io.icebergcrypto.parquet.tables.HudiTable;
 import io.icebergcrypto.spark.columns.FromScala;
+import io.icebergcrypto.spark.columns.LateSettings;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -68,6 +69,7 @@ record HudiWrites(
       return;
     }
 
+    LateSettings.check(spark, KeySettings::isOne);
     Configuration hudis = spark.sparkContext().hadoopConfiguration();
     Configuration wanted = spark.sessionState().newHadoopConf();
     Map<String, String> options = new HashMap<>(statement.options());
