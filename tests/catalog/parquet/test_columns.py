@@ -27,6 +27,7 @@ from pyspark_iceberg_crypto import (
     verify_folder,
 )
 from pyspark_iceberg_crypto.cli import main
+from pyspark_iceberg_crypto.columns.parquet import FACTORY
 from pyspark_iceberg_crypto.doctor import diagnose
 from pyspark_iceberg_crypto.doctor._session import PARQUET
 from pyspark_iceberg_crypto.reports import _scope
@@ -475,36 +476,61 @@ def test_a_table_is_no_laxer_than_the_session(
     name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
     people.write.option("path", f"{tmp_path}/t").options(**KEYS.options()).saveAsTable(name)
     people.write.options(**NO_KEYS.options()).mode("append").parquet(f"{tmp_path}/t")
-    strict = session(spark, world, **{"iceberg-crypto.parquet.plaintext-reads": "refuse"})
+    reads, writes, integrity = (
+        f"iceberg-crypto.parquet.{rest}"
+        for rest in ("plaintext-reads", "plaintext-writes", "require-integrity")
+    )
+
+    def alter(option: str, value: str, table: str = name) -> None:
+        own.sql(f"ALTER TABLE {table} SET SERDEPROPERTIES ('{option}'='{value}')")
+
+    strict, later = session(spark, world, **{reads: "refuse"}), session(spark, world)
+    alter(reads, "allow")
+    assert later.table(name).count() == 40
+    told = "this session refuses plaintext"
+    with pytest.raises(ConfigurationError, match=told), typed_errors():
+        strict.table(name).collect()
+    alter(reads, "refuse")
     with pytest.raises(PlaintextFoundError, match="has no key"), typed_errors():
         strict.table(name).collect()
-    alter = f"ALTER TABLE {name} SET SERDEPROPERTIES ('{{}}'='{{}}')"
-    reads = "iceberg-crypto.parquet.plaintext-reads"
-    own.sql(alter.format(reads, "allow"))
-    assert own.table(name).count() == 40
-    with pytest.raises(ConfigurationError, match="this session refuses plaintext"), typed_errors():
-        strict.table(name).collect()
-    strict.sql(alter.format(reads, "refuse"))
+    later.conf.set(reads, "refuse")
+    # Spark 3.5 still has the table's old options, until the statement is refused
+    with pytest.raises((ConfigurationError, PlaintextFoundError)), typed_errors():
+        later.table(name).collect()
     with pytest.raises(PlaintextFoundError, match="has no key"), typed_errors():
-        strict.table(name).collect()
+        later.table(name).collect()
+    own.sql(f"CREATE TABLE {name}_2 USING parquet LOCATION '{tmp_path}/t'")
+    alter("Iceberg-Crypto.Parquet.Plaintext-Reads", "allow", f"{name}_2")
+    with pytest.raises(ConfigurationError, match=told), typed_errors():
+        strict.table(f"{name}_2").collect()
+    own.sql(f"DROP TABLE {name}_2")
 
     insert = f"INSERT INTO {name} SELECT * FROM {name} LIMIT 1"
-    own.sql(alter.format(reads, "allow"))
-    own.sql(alter.format("iceberg-crypto.parquet.require-integrity", "false"))
-    own.sql(alter.format("parquet.encryption.algorithm", "AES_GCM_CTR_V1"))
-    own.sql(insert)
-    whole = session(spark, world, **{"iceberg-crypto.parquet.require-integrity": "true"})
+    alter(reads, "allow")
+    alter(integrity, "false")
+    alter("parquet.encryption.algorithm", "AES_GCM_CTR_V1")
+    session(spark, world).sql(insert)
+    whole = session(spark, world, **{integrity: "true"})
     with pytest.raises(ConfigurationError, match="not authenticate pages"), typed_errors():
         whole.sql(insert)
     for option in NO_KEYS.options().items():
-        own.sql(alter.format(*option))
+        alter(*option)
     with pytest.raises(PlaintextFoundError, match="no key is named"), typed_errors():
-        own.sql(insert)
-    lax = session(spark, world, **{"iceberg-crypto.parquet.plaintext-writes": "allow"})
+        session(spark, world).sql(insert)
+    lax = session(spark, world, **{writes: "allow"})
     lax.sql(insert)
-    own.sql(alter.format("parquet.crypto.factory.class", ""))
+    lax.conf.unset(writes)  # then only the table says anything
+    lax.sql(insert)
+    alter("parquet.crypto.factory.class", "")
+    turned = session(spark, world)
     with pytest.raises(ConfigurationError, match="or whether one is, .*factory"), typed_errors():
-        lax.sql(insert)
+        turned.sql(insert)
+    alter("parquet.crypto.factory.class", FACTORY)
+    with pytest.raises(PlaintextFoundError, match="no key is named"), typed_errors():
+        turned.sql(insert)
+    own.sql(f"DROP TABLE {name}")
+    people.write.options(**NO_KEYS.options()).saveAsTable(name)  # the writer's own
+    assert own.table(name).count() == 20
     own.sql(f"DROP TABLE {name}")
 
 

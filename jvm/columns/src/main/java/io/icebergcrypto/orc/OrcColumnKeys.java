@@ -4,9 +4,11 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.IOException;
 import java.security.SecureRandom;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Set;
@@ -63,24 +65,25 @@ public final class OrcColumnKeys {
   }
 
   /**
-   * Settings of a write into a table, of which the session's count where they are stricter: whoever
-   * may alter the table could turn encryption off.
+   * Settings of a write into a table, of which those that the session sets itself count where they
+   * are stricter: whoever may alter the table could turn encryption off.
    *
    * @param ofTable with the options that the table has
+   * @return the table's if none is laxer
    */
   public static Configuration stricter(Configuration ofTable, Configuration session) {
-    Configuration both = new Configuration(ofTable);
+    List<String> strict = new ArrayList<>();
     OrcSettings own = new OrcSettings(session);
     if (own.isOurs() && !own.plaintextWrites()) {
-      both.set(OrcSettings.PLAINTEXT_WRITES, "refuse");
-      both.set(OrcSettings.PROVIDER, own.provider());
+      strict.add(OrcSettings.PLAINTEXT_WRITES);
+      strict.add(OrcSettings.PROVIDER);
     }
 
     if (own.requireIntegrity()) {
-      both.set(OrcSettings.REQUIRE_INTEGRITY, "true");
+      strict.add(OrcSettings.REQUIRE_INTEGRITY);
     }
 
-    return both;
+    return SessionProperties.withOwn(ofTable, session, strict);
   }
 
   /**
@@ -168,7 +171,8 @@ public final class OrcColumnKeys {
           String.format(
               "Have Spark write them: with spark.sql.orc.impl=native and"
                   + " spark.sql.hive.convertMetastoreOrc=true, or into a table created with USING"
-                  + " orc. To write plaintext, set %s=allow.",
+                  + " orc. To write plaintext, set %s=allow in a session of its own"
+                  + " (spark.newSession()).",
               OrcSettings.PLAINTEXT_WRITES));
     }
   }
@@ -197,8 +201,8 @@ public final class OrcColumnKeys {
           String.format("%s would be plaintext: no key is named for it", target),
           String.format(
               "Set %s for the session or as an option of the write or of the table. To write"
-                  + " plaintext, set %s=allow as an option of that write; into a table in a"
-                  + " metastore, for the session.",
+                  + " plaintext, set %s=allow as an option of that write; into a table that exists,"
+                  + " in a session of its own (spark.newSession()).",
               OrcSettings.ENCRYPT, OrcSettings.PLAINTEXT_WRITES));
     }
   }

@@ -6,6 +6,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
@@ -17,6 +18,7 @@ import io.icebergcrypto.parquet.tables.DeltaStatistics;
 import io.icebergcrypto.parquet.tables.HudiTable;
 import io.icebergcrypto.parquet.tables.KeyFiles;
 import io.icebergcrypto.parquet.tables.TableFormat;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
@@ -64,25 +66,26 @@ public final class ParquetCryptoFactory
   }
 
   /**
-   * Settings of a write into a table, of which the session's count where they are stricter: whoever
-   * may alter the table could turn encryption off.
+   * Settings of a write into a table, of which those that the session sets itself count where they
+   * are stricter: whoever may alter the table could turn encryption off.
    *
    * @param ofTable with the options that the table has
+   * @return the table's if none is laxer
    */
   public static Configuration stricter(Configuration ofTable, Configuration session) {
-    Configuration both = new Configuration(ofTable);
+    List<String> strict = new ArrayList<>();
     if (isSet(session)) {
       ParquetSettings own = new ParquetSettings(session);
       if (!own.plaintextWrites()) {
-        both.set(ParquetSettings.PLAINTEXT_WRITES, "refuse");
+        strict.add(ParquetSettings.PLAINTEXT_WRITES);
       }
 
       if (own.requireIntegrity()) {
-        both.set(ParquetSettings.REQUIRE_INTEGRITY, "true");
+        strict.add(ParquetSettings.REQUIRE_INTEGRITY);
       }
     }
 
-    return both;
+    return SessionProperties.withOwn(ofTable, session, strict);
   }
 
   /** Whether files without any key are read. */
@@ -201,8 +204,8 @@ public final class ParquetCryptoFactory
           String.format("%s would be plaintext: no key is named for it", file),
           String.format(
               "Set %s, or %s and %s, for the session or as options of the write. To write"
-                  + " plaintext, set %s=allow as an option of that write; into a table in a"
-                  + " metastore, for the session.",
+                  + " plaintext, set %s=allow as an option of that write; into a table that exists,"
+                  + " in a session of its own (spark.newSession()).",
               PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME,
               PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME,
               PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME,

@@ -78,6 +78,28 @@ public final class SessionProperties {
   }
 
   /**
+   * A configuration in which a session's own values of some properties count.
+   *
+   * @param names of properties; those that the session does not set stay as they are
+   * @return the same object if it has these values
+   */
+  public static Configuration withOwn(
+      Configuration hadoop, Configuration session, List<String> names) {
+    List<String> different =
+        names.stream()
+            .filter(name -> session.get(name) != null)
+            .filter(name -> !session.get(name).equals(hadoop.get(name)))
+            .toList();
+    if (different.isEmpty()) {
+      return hadoop;
+    }
+
+    Configuration both = new Configuration(hadoop);
+    different.forEach(name -> both.set(name, session.get(name)));
+    return both;
+  }
+
+  /**
    * What a configuration has below some prefixes, ignoring case: formats look for names in small
    * letters, and would ignore the others.
    *

@@ -161,9 +161,10 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   protected abstract boolean opensKeyed(Configuration hadoop);
 
   /**
-   * Settings of a write into a table, of which the session's count where they are stricter.
+   * Settings of a write into a table, of which the session's own count where they are stricter.
    *
    * @param ofTable with the options that the table has
+   * @return the table's if none is laxer
    */
   protected abstract Configuration stricter(Configuration ofTable, Configuration session);
 
@@ -244,7 +245,14 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
 
   private Configuration hadoop(InsertIntoHadoopFsRelationCommand write) {
     Configuration hadoop = hadoop(write.options());
-    return write.catalogTable().isDefined() ? stricter(hadoop, session()) : hadoop;
+    if (write.catalogTable().isEmpty()) {
+      return hadoop;
+    }
+
+    Configuration stricter = stricter(hadoop, session());
+    boolean isNew = // then the options are the writer's own
+        stricter != hadoop && tableOrNull(write.catalogTable().get().identifier()) == null;
+    return isNew ? hadoop : stricter;
   }
 
   /** With a table's properties, which Spark gives to its own writer. */

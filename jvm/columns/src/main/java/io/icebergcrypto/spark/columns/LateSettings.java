@@ -39,7 +39,8 @@ public final class LateSettings {
       throw new InvalidConfigurationException(
           String.format("This session sets %s, which does nothing now", String.join(", ", late)),
           String.format(
-              "Spark reads %s* only when it starts. Unset it, and set %s.",
+              "Spark reads %s* only when it starts. Unset it, and set %s; for Hudi tables, which do"
+                  + " not see a session's settings, restart Spark with it.",
               PREFIX, String.join(", ", late.stream().map(LateSettings::withoutPrefix).toList())));
     }
   }

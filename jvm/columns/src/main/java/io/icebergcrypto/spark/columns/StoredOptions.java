@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap$;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
@@ -55,40 +56,42 @@ final class StoredOptions {
   static void check(LogicalPlan plan) {
     if (plan instanceof LogicalRelation read && read.catalogTable().isDefined()) {
       CatalogTable table = read.catalogTable().get();
-      checkRead(
-          read.relation() instanceof HadoopFsRelation files
-              ? stored(table, files.options())
-              : table);
+      if (read.relation() instanceof HadoopFsRelation files) {
+        check(table, files.options());
+        checkRead(table, files.options());
+      } else {
+        check(table);
+      }
     } else if (plan instanceof HiveTableRelation read) {
-      checkRead(read.tableMeta());
+      check(read.tableMeta());
+      checkRead(read.tableMeta(), read.tableMeta().storage().properties());
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand write
         && write.catalogTable().isDefined()) {
-      check(stored(write.catalogTable().get(), write.options()));
+      check(write.catalogTable().get(), write.options());
     } else if (plan instanceof View view && !view.isTempView()) {
       view.child().foreach(part -> checkView(view.desc(), part));
     }
 
     for (Object part : FromScala.parts(plan)) { // a stream's source
       if (part instanceof DataSource source && source.catalogTable().isDefined()) {
-        checkRead(source.catalogTable().get());
+        check(source.catalogTable().get());
+        checkRead(source.catalogTable().get(), source.options());
       }
     }
   }
 
   /**
-   * A table as it is now: Spark caches its properties for a session, and not its options. These may
-   * have some of a statement, too.
+   * Checks a table as a session has cached it and, if the options in force are unlike the session's
+   * settings, as it is now: versions of Spark differ in what they cache. Options that are in
+   * neither are the statement's own.
    */
-  private static CatalogTable stored(CatalogTable cached, Map<String, String> options) {
+  private static void check(CatalogTable cached, Map<String, String> inForce) {
+    check(cached);
     CatalogTable now =
-        options.keysIterator().exists(StoredOptions::isChecked)
-            ? FormatChecks.tableOrNull(cached.identifier())
-            : null;
-    return now == null ? cached : now;
-  }
-
-  private static boolean isChecked(String option) {
-    return isOfKms(option) || isFactory(option) || option.equals(PLAINTEXT_READS);
+        unlike(inForce).isEmpty() ? null : FormatChecks.tableOrNull(cached.identifier());
+    if (now != null) {
+      check(now);
+    }
   }
 
   /** From Spark 4 on, the text of a view may have options. */
@@ -96,33 +99,34 @@ final class StoredOptions {
     if (part instanceof LogicalRelation read
         && read.catalogTable().isEmpty()
         && read.relation() instanceof HadoopFsRelation files) {
-      check(view, files.options());
+      refuse(view, files.options());
       checkRead(view, files.options());
     }
 
     return BoxedUnit.UNIT;
   }
 
-  private static void checkRead(CatalogTable table) {
-    check(table);
-    checkRead(table, table.storage().properties());
-    checkRead(table, table.properties());
-  }
-
-  private static void checkRead(CatalogTable table, Map<String, String> options) {
+  /**
+   * Checks the options in force, whoever set them: a session may have cached a table's old ones.
+   */
+  private static void checkRead(CatalogTable table, Map<String, String> inForce) {
     SessionState session = SparkSession.active().sessionState();
+    Map<String, String> options = CaseInsensitiveMap$.MODULE$.apply(inForce);
     if (options.contains(PLAINTEXT_READS)
         && !ParquetCryptoFactory.readsPlaintext(session.newHadoopConf())
         && ParquetCryptoFactory.readsPlaintext(session.newHadoopConfWithOptions(options))) {
-      throw new InvalidConfigurationException(
+      String name = table.identifier().unquotedString();
+      throw refusal(
+          table,
           String.format(
               "Table %s has the option %s=%s, and this session refuses plaintext",
-              table.identifier().unquotedString(),
-              PLAINTEXT_READS,
-              options.get(PLAINTEXT_READS).get()),
-          String.format(
-              "Remove it: ALTER TABLE %s SET SERDEPROPERTIES ('%s'='refuse').",
-              table.identifier().unquotedString(), PLAINTEXT_READS));
+              name, PLAINTEXT_READS, options.get(PLAINTEXT_READS).get()),
+          table.viewText().isDefined()
+              ? "It is a view: recreate it without this option."
+              : String.format(
+                  "ALTER TABLE %s SET SERDEPROPERTIES ('%s'='refuse'), and read it again. If it is"
+                      + " an option of the read, leave it out.",
+                  name, PLAINTEXT_READS));
     }
   }
 
@@ -132,13 +136,14 @@ final class StoredOptions {
    * @throws InvalidConfigurationException when its options name another KMS than the session
    */
   static void check(CatalogTable table) {
-    check(table, table.storage().properties());
-    check(table, table.properties());
+    refuse(table, table.storage().properties());
+    refuse(table, table.properties());
   }
 
-  private static void check(CatalogTable table, Map<String, String> options) {
+  /** The names of options that say which KMS is used, or whether one is, unlike the session. */
+  private static Set<String> unlike(Map<String, String> options) {
     if (!options.keysIterator().exists(name -> isOfKms(name) || isFactory(name))) {
-      return;
+      return Set.of();
     }
 
     Configuration session = SparkSession.active().sessionState().newHadoopConf();
@@ -152,8 +157,14 @@ final class StoredOptions {
                 found.add(name);
               }
             });
+    return found;
+  }
+
+  private static void refuse(CatalogTable table, Map<String, String> options) {
+    Set<String> found = unlike(options);
     if (!found.isEmpty()) {
-      throw new InvalidConfigurationException(
+      throw refusal(
+          table,
           String.format(
               "Table %s has options that say which KMS is used, or whether one is, unlike this"
                   + " session: %s",
@@ -161,5 +172,12 @@ final class StoredOptions {
           "A KMS gets the credentials of whoever uses the table, so only the session says which it"
               + " is. Find out who created the table; create it without these options.");
     }
+  }
+
+  /** The session forgets what it has cached of the table, which may be older than the table. */
+  private static InvalidConfigurationException refusal(
+      CatalogTable table, String message, String hint) {
+    SparkSession.active().sessionState().catalog().refreshTable(table.identifier());
+    return new InvalidConfigurationException(message, hint);
   }
 }

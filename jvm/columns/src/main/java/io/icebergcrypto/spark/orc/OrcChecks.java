@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.orc;
 import io.icebergcrypto.orc.OrcColumnKeys;
 import io.icebergcrypto.spark.columns.FormatChecks;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
@@ -20,9 +21,9 @@ public final class OrcChecks extends FormatChecks {
     super("orc", NAMES);
   }
 
-  /** Whether the name of a setting, in small letters, is about keys. */
+  /** Whether the name of a setting is about keys, ignoring case. */
   public static boolean concernsKeys(String name) {
-    return NAMES.stream().anyMatch(name::startsWith);
+    return NAMES.stream().anyMatch(name.toLowerCase(Locale.ROOT)::startsWith);
   }
 
   @Override
