@@ -129,9 +129,11 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
       for (Object part : FromScala.parts(plan)) {
         if (part instanceof CatalogTable table) {
           StoredOptions.check(table);
-          checkHive(name(table), table.storage(), stricter(hadoopOfHive(table), session()));
-        } else if (part instanceof CatalogStorageFormat storage) {
-          checkHive("a directory", storage, hadoop(storage.properties()));
+          if (isOfHive(table.storage())) {
+            checkHiveWrite(name(table), stricter(hadoopOfHive(table), session()));
+          }
+        } else if (part instanceof CatalogStorageFormat storage && isOfHive(storage)) {
+          checkHiveWrite("a directory", hadoop(storage.properties()));
         }
       }
     } else {
@@ -219,10 +221,8 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
    */
   protected abstract void checkHiveWrite(String target, Configuration hadoop);
 
-  private void checkHive(String target, CatalogStorageFormat storage, Configuration hadoop) {
-    if (storage.serde().isDefined() && isOfHive(storage.serde().get())) {
-      checkHiveWrite(target, hadoop);
-    }
+  private boolean isOfHive(CatalogStorageFormat storage) {
+    return storage.serde().isDefined() && isOfHive(storage.serde().get());
   }
 
   /** Checks what is written in another way, such as by another program's commands. */
@@ -250,8 +250,9 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     }
 
     Configuration stricter = stricter(hadoop, session());
+    SessionCatalog catalog = SparkSession.active().sessionState().catalog();
     boolean isNew = // then the options are the writer's own
-        stricter != hadoop && tableOrNull(write.catalogTable().get().identifier()) == null;
+        stricter != hadoop && !catalog.tableExists(write.catalogTable().get().identifier());
     return isNew ? hadoop : stricter;
   }
 
