@@ -547,7 +547,7 @@ def test_settings_that_come_too_late(
         rows.write.mode("overwrite").parquet(f"{tmp_path}/t")
     with pytest.raises(ConfigurationError, match=told) as error, typed_errors():
         late.read.parquet(f"{tmp_path}/t").collect()
-    assert "Unset it, and set parquet.encryption.footer.key" in error.value.hint
+    assert "Unset it, and set parquet.encryption.footer.key; for Hudi" in error.value.hint
     late.sql(f"RESET {footer}")
     assert late.read.parquet(f"{tmp_path}/t").count() == 20
     write = people.write.option(footer, "k2").mode("overwrite")
