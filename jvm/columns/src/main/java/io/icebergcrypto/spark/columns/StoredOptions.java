@@ -116,8 +116,8 @@ final class StoredOptions {
         && !ParquetCryptoFactory.readsPlaintext(session.newHadoopConf())
         && ParquetCryptoFactory.readsPlaintext(session.newHadoopConfWithOptions(options))) {
       String name = table.identifier().unquotedString();
-      throw refusal(
-          table,
+      forget(table);
+      throw new InvalidConfigurationException(
           String.format(
               "Table %s has the option %s=%s, and this session refuses plaintext",
               name, PLAINTEXT_READS, options.get(PLAINTEXT_READS).get()),
@@ -163,8 +163,8 @@ final class StoredOptions {
   private static void refuse(CatalogTable table, Map<String, String> options) {
     Set<String> found = unlike(options);
     if (!found.isEmpty()) {
-      throw refusal(
-          table,
+      forget(table);
+      throw new InvalidConfigurationException(
           String.format(
               "Table %s has options that say which KMS is used, or whether one is, unlike this"
                   + " session: %s",
@@ -174,10 +174,8 @@ final class StoredOptions {
     }
   }
 
-  /** The session forgets what it has cached of the table, which may be older than the table. */
-  private static InvalidConfigurationException refusal(
-      CatalogTable table, String message, String hint) {
+  /** Drops what the session has cached of a table: it may be older than the table. */
+  private static void forget(CatalogTable table) {
     SparkSession.active().sessionState().catalog().refreshTable(table.identifier());
-    return new InvalidConfigurationException(message, hint);
   }
 }
