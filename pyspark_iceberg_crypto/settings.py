@@ -41,8 +41,12 @@ HADOOP_PREFIX = "spark.hadoop."
 SESSION_PREFIX = f"{HADOOP_PREFIX}iceberg-crypto."
 # Which setting says that keys for columns are this project's, what its value starts with, and the keys' settings.
 COLUMN_KEYS = (
-    ("parquet.crypto.factory.class", parquet.FACTORY, tuple(ParquetKeys().options())),
-    ("orc.key.provider", orc.PROVIDER, tuple(OrcKeys().options())),
+    (
+        "parquet.crypto.factory.class",
+        parquet.FACTORY,
+        tuple(parquet.session_conf(ParquetKeys(), "")),
+    ),
+    ("orc.key.provider", orc.PROVIDER, tuple(orc.session_conf(OrcKeys(), {}, ""))),
 )
 
 # What Iceberg's own names for a KMS start with; KmsProperties.java has the same list.

@@ -10,6 +10,8 @@ from pyspark_iceberg_crypto.errors import ConfigurationError, NotSupportedError
 
 FACTORY = "io.icebergcrypto.parquet.ParquetCryptoFactory"
 ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
+REQUIRE_INTEGRITY = "iceberg-crypto.parquet.require-integrity"
+PLAINTEXT_READS = "iceberg-crypto.parquet.plaintext-reads"
 _LENGTHS = (128, 192, 256)
 _EXAMPLE = "ParquetKeys(footer='k1', columns={'ssn': 'k2'}), or ParquetKeys(uniform='k1')"
 
@@ -96,8 +98,10 @@ class ParquetKeys:
     def options(self) -> dict[str, str]:
         """Return these keys as options of one write: ``df.write.options(**keys.options())``.
 
-        They stand in place of all that the session says of keys; empty ones take its away. The KMS is the session's,
-        which ``configure_spark(parquet_columns=...)`` has set: without one, the write fails.
+        They stand in place of all that the session says of keys; empty ones take its away. ``require_integrity=True``
+        and ``plaintext_reads=False`` are among them, but not their opposites: a table keeps its options, which must not
+        be laxer than a session that uses it. The KMS is the session's, which ``configure_spark(parquet_columns=...)``
+        has set: without one, the write fails.
 
         Spark does not give options to ``insertInto``, ``saveAsTable`` in mode append, and ``writeStream``.
         """
@@ -113,9 +117,9 @@ class ParquetKeys:
             "parquet.encryption.key.material.store.internally": _text(not self.key_material_beside),
             "parquet.encryption.data.key.length.bits": str(self.data_key_length),
             "parquet.encryption.kek.length.bits": str(self.kek_length),
-            "iceberg-crypto.parquet.require-integrity": _text(self.require_integrity),
             "iceberg-crypto.parquet.plaintext-writes": _choice(self.plaintext_writes),
-            "iceberg-crypto.parquet.plaintext-reads": _choice(self.plaintext_reads),
+            **({REQUIRE_INTEGRITY: "true"} if self.require_integrity else {}),
+            **({} if self.plaintext_reads else {PLAINTEXT_READS: "refuse"}),
         }
 
     def _column_keys(self) -> str:
@@ -140,4 +144,5 @@ def _choice(allowed: bool) -> str:
 
 def session_conf(keys: ParquetKeys, prefix: str) -> dict[str, str]:
     """Return what makes these keys the default of all Parquet files of a session."""
-    return {prefix + name: value for name, value in keys.options().items()}
+    conf = {REQUIRE_INTEGRITY: "false", PLAINTEXT_READS: "allow", **keys.options()}
+    return {prefix + name: value for name, value in conf.items()}

@@ -50,6 +50,19 @@ def test_the_same_names_in_java() -> None:
     assert re.findall(r'"([a-z.-]+)"', names) == list(ICEBERG_KMS)
 
 
+def test_options_make_no_table_laxer() -> None:
+    """Spark keeps those of saveAsTable, and they would count in stricter sessions."""
+    reads, integrity = (
+        f"iceberg-crypto.parquet.{n}" for n in ("plaintext-reads", "require-integrity")
+    )
+    options = ParquetKeys(uniform="u").options()
+    assert not {reads, integrity} & options.keys()
+    strict = ParquetKeys(uniform="u", require_integrity=True, plaintext_reads=False).options()
+    assert (strict[reads], strict[integrity]) == ("refuse", "true")
+    conf = spark_conf(kms=STORE, parquet_columns=ParquetKeys(uniform="u"))
+    assert (conf[f"spark.hadoop.{reads}"], conf[f"spark.hadoop.{integrity}"]) == ("allow", "false")
+
+
 def test_settings_of_a_session() -> None:
     conf = spark_conf(kms=STORE, parquet_columns=ParquetKeys(uniform="u"), allowed_key_ids=["u"])
     hadoop = {k.removeprefix("spark.hadoop."): v for k, v in conf.items() if "hadoop" in k}

@@ -196,6 +196,11 @@ def test_a_stream_has_keys_of_the_session_alone(
     own.conf.unset("Orc.Encrypt")
     assert files(tmp_path) == [] and own.table(name).count() == 0
     own.sql(f"DROP TABLE {name}")
+    own.sql(f"CREATE TABLE {name} (ssn STRING) USING orc")
+    own.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('orc.encrypt'='k2:ssn')")
+    with pytest.raises(Exception, match=r"TBLPROPERTIES .* has orc\.encrypt, which would do"):
+        started(None, name)
+    own.sql(f"DROP TABLE {name}")
     started(OrcKeys(columns={"ssn": "k1"}))
     (file,) = files(tmp_path)
     assert MARKER.encode() not in file.read_bytes()
@@ -233,6 +238,38 @@ def test_tables_of_sql(own: SparkSession, people: DataFrame, tmp_path: Path) -> 
         with pytest.raises(ConfigurationError, match="OPTIONS"), typed_errors():
             own.sql(f"CREATE TABLE {name} {what}")
     assert not own.catalog.tableExists(name)
+
+
+@pytest.mark.nightly
+def test_a_table_is_no_laxer_than_the_session(
+    own: SparkSession, spark: SparkSession, world: World, tmp_path: Path
+) -> None:
+    """Whoever may alter a table could have plaintext written; a plaintext table is read anywhere."""
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    none = ", ".join(f"'{option}' '{value}'" for option, value in NO_KEYS.options().items())
+    own.sql(f"CREATE TABLE {name} (ssn STRING) USING orc OPTIONS ({none}) LOCATION '{tmp_path}/t'")
+    insert = f"INSERT INTO {name} VALUES ('{MARKER}')"
+    with pytest.raises(PlaintextFoundError, match="no key is named"), typed_errors():
+        own.sql(insert)
+    session(spark, world, NO_KEYS).sql(insert)
+    own.catalog.refreshTable(name)
+    assert own.table(name).first().ssn == MARKER
+    own.sql(f"ALTER TABLE {name} SET SERDEPROPERTIES ('orc.key.provider'='')")
+    with pytest.raises(PlaintextFoundError, match="no key is named"), typed_errors():
+        own.sql(insert)
+    own.sql(f"DROP TABLE {name}")
+
+
+def test_settings_that_come_too_late(
+    spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    people.limit(1).write.orc(f"{tmp_path}/t")
+    late = session(spark, world)
+    late.conf.set("spark.hadoop.orc.encrypt", "k1:id")
+    told = r"spark\.hadoop\.orc\.encrypt, which does nothing now"
+    rows = late.range(1)
+    with untouched(tmp_path), pytest.raises(ConfigurationError, match=told), typed_errors():
+        rows.write.mode("overwrite").orc(f"{tmp_path}/t")
 
 
 def test_a_look_at_files(

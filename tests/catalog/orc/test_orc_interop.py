@@ -209,6 +209,14 @@ for target in ("b", f"DIRECTORY '{Path('folder').absolute()}' STORED AS PARQUET"
 assert Path("folder/kept").exists()
 spark.conf.set("parquet.encryption.key.material.store.internally", "true")
 
+# It takes no setting that nobody has set for one of the table's, nor another spelling of true.
+spark.sparkContext._jsc.hadoopConfiguration().unset("iceberg-crypto.parquet.plaintext-writes")
+spark.conf.unset("iceberg-crypto.parquet.plaintext-writes")
+spark.conf.set("iceberg-crypto.parquet.require-integrity", "TRUE")
+spark.sql("INSERT INTO b VALUES ('sesame')")
+(hives,) = Path("warehouse/b").glob("part-*")
+assert b"sesame" not in hives.read_bytes()
+
 # Spark drops the options.
 plain = spark.createDataFrame([("sesame",)], ["ssn"]).write.format("hive").mode("append")
 try:

@@ -17,7 +17,18 @@ from pyspark_iceberg_crypto import IcebergCryptoError, typed_errors, verify_fold
 ALLOWED = "iceberg-crypto.hudi.plaintext"
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 METADATA = "hoodie.metadata.enable"
+EPOCHS = (1764420000, 1764420001)  # seconds
+EVENTS = "hoodie.payload.event.time.field"
 EMPTY_LOG = 200  # bytes, of which Hudi makes one for each part of an index
+
+
+def avro(value: int) -> bytes:
+    """As Avro writes a positive long."""
+    rest, found = value * 2, bytearray()
+    while rest > 0x7F:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*found, rest])
 
 
 class HudiWork(Work):
@@ -27,7 +38,7 @@ class HudiWork(Work):
         return [
             *(self.copy_on_write, self.denied, self.verified, self.bulk_insert, self.clustered),
             *(self.archived, self.merge_on_read, self.parquet_in_logs, self.statistics, self.sql),
-            *(self.indexes, self.turned_off, self.refused, self.refused_in_sql),
+            *(self.indexes, self.turned_off, self.event_times, self.refused, self.refused_in_sql),
             self.nothing_written,
         ]
 
@@ -62,6 +73,7 @@ class HudiWork(Work):
             "hoodie.datasource.write.partitionpath.field": "part",
             "hoodie.datasource.write.operation": operation,
             METADATA: "false",
+            EVENTS: "none",
             **more,
         }
         options = {key: value for key, value in options.items() if value}
@@ -231,11 +243,41 @@ class HudiWork(Work):
         self.write("statistics", self.rows(0, 10, 3))
         return [told, self.by_ts("statistics"), self.problems("statistics")["problems"]]
 
+    def event_times(self) -> Any:
+        """What commits have of the column ts: by default, and if that is turned off; in SQL, too."""
+        refused = self.told(lambda: self.write("times", self.rows(0, 3, EPOCHS[0]), **{EVENTS: ""}))
+        named = self.told(lambda: self.write("times", self.rows(0, 3, 1), **{EVENTS: "ssn"}))
+        for ts in EPOCHS:
+            self.write("times", self.rows(0, 3, ts))
+            with self.context():
+                self.write("default", self.rows(0, 3, ts), **{EVENTS: ""})
+        create = (
+            "CREATE TABLE times (id BIGINT, ssn STRING, ts BIGINT) USING hudi TBLPROPERTIES"
+            f" (primaryKey = 'id', preCombineField = 'ts', '{METADATA}' = 'false'%s)"
+            f" LOCATION '{self.folder}/times_sql'"
+        )
+        in_sql = self.told(lambda: self.spark.sql(create % ""))
+        self.spark.sql(create % f", '{EVENTS}' = 'none'")
+        self.spark.sql(f"INSERT INTO times VALUES (1, 'x', {EPOCHS[0]})")
+        self.spark.sql(f"UPDATE times SET ts = {EPOCHS[1]} WHERE id = 1")
+        return {
+            "refused": [refused, named, in_sql],
+            "rows": [self.by_ts("times"), self.spark.table("times").first()["ts"]],
+            "by default": self.in_commits("default"),
+            "turned off": [self.in_commits("times"), self.in_commits("times_sql")],
+        }
+
+    def in_commits(self, name: str) -> list[int]:
+        """The times that a table's commits have, in Avro's milliseconds."""
+        timeline = self.folder / name / ".hoodie" / "timeline"
+        commits = b"".join(path.read_bytes() for path in timeline.glob("*.commit"))
+        return [ts for ts in EPOCHS if avro(ts * 1000) in commits]
+
     def sql(self) -> Any:
         name = "spark_catalog.default.h"
         self.spark.sql(
             f"CREATE TABLE {name} (id BIGINT, ssn STRING, ts INT) USING hudi TBLPROPERTIES (primaryKey = 'id', "
-            f"preCombineField = 'ts', '{METADATA}' = 'false') LOCATION '{self.folder}/sql'"
+            f"preCombineField = 'ts', '{METADATA}' = 'false', '{EVENTS}' = 'none') LOCATION '{self.folder}/sql'"
         )
         self.spark.sql(f"INSERT INTO {name} VALUES (1, '{MARKER}', 1), (2, 'x', 1), (3, 'y', 1)")
         self.spark.sql(f"UPDATE {name} SET ts = 2 WHERE id = 1")

@@ -27,6 +27,7 @@ from pyspark_iceberg_crypto import (
     verify_folder,
 )
 from pyspark_iceberg_crypto.cli import main
+from pyspark_iceberg_crypto.columns.parquet import FACTORY
 from pyspark_iceberg_crypto.doctor import diagnose
 from pyspark_iceberg_crypto.doctor._session import PARQUET
 from pyspark_iceberg_crypto.reports import _scope
@@ -468,6 +469,96 @@ def test_plaintext_is_not_read(
     assert own.read.parquet(f"{tmp_path}/p").count() == 20
 
 
+def test_a_table_is_no_laxer_than_the_session(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    """Whoever may alter a table could have plaintext read or written in place of encrypted files."""
+    name = f"spark_catalog.default.t_{uuid.uuid4().hex}"
+    people.write.option("path", f"{tmp_path}/t").options(**KEYS.options()).saveAsTable(name)
+    people.write.options(**NO_KEYS.options()).mode("append").parquet(f"{tmp_path}/t")
+    reads, writes, integrity = (
+        f"iceberg-crypto.parquet.{rest}"
+        for rest in ("plaintext-reads", "plaintext-writes", "require-integrity")
+    )
+
+    def alter(option: str, value: str, table: str = name) -> None:
+        own.sql(f"ALTER TABLE {table} SET SERDEPROPERTIES ('{option}'='{value}')")
+
+    strict, later = session(spark, world, **{reads: "refuse"}), session(spark, world)
+    alter(reads, "allow")
+    assert later.table(name).count() == 40
+    told = "this session refuses plaintext"
+    with pytest.raises(ConfigurationError, match=told), typed_errors():
+        strict.table(name).collect()
+    alter(reads, "refuse")
+    with pytest.raises(PlaintextFoundError, match="has no key"), typed_errors():
+        strict.table(name).collect()
+    later.conf.set(reads, "refuse")
+    # Spark 3.5 still has the table's old options, until the statement is refused
+    with pytest.raises((ConfigurationError, PlaintextFoundError)), typed_errors():
+        later.table(name).collect()
+    with pytest.raises(PlaintextFoundError, match="has no key"), typed_errors():
+        later.table(name).collect()
+    own.sql(f"CREATE TABLE {name}_2 USING parquet LOCATION '{tmp_path}/t'")
+    alter("Iceberg-Crypto.Parquet.Plaintext-Reads", "allow", f"{name}_2")
+    with pytest.raises(ConfigurationError, match=told), typed_errors():
+        strict.table(f"{name}_2").collect()
+    own.sql(f"DROP TABLE {name}_2")
+
+    insert = f"INSERT INTO {name} SELECT * FROM {name} LIMIT 1"
+    alter(reads, "allow")
+    alter(integrity, "false")
+    alter("parquet.encryption.algorithm", "AES_GCM_CTR_V1")
+    session(spark, world).sql(insert)
+    whole = session(spark, world, **{integrity: "true"})
+    with pytest.raises(ConfigurationError, match="not authenticate pages"), typed_errors():
+        whole.sql(insert)
+    for option in NO_KEYS.options().items():
+        alter(*option)
+    with pytest.raises(PlaintextFoundError, match="no key is named"), typed_errors():
+        session(spark, world).sql(insert)
+    lax = session(spark, world, **{writes: "allow"})
+    lax.sql(insert)
+    lax.conf.unset(writes)  # then only the table says anything
+    lax.sql(insert)
+    alter("parquet.crypto.factory.class", "")
+    turned = session(spark, world)
+    with pytest.raises(ConfigurationError, match="or whether one is, .*factory"), typed_errors():
+        turned.sql(insert)
+    alter("parquet.crypto.factory.class", FACTORY)
+    with pytest.raises(PlaintextFoundError, match="no key is named"), typed_errors():
+        turned.sql(insert)
+    own.sql(f"DROP TABLE {name}")
+    people.write.options(**NO_KEYS.options()).saveAsTable(name)  # the writer's own
+    assert own.table(name).count() == 20
+    own.sql(f"DROP TABLE {name}")
+
+
+def test_settings_that_come_too_late(
+    own: SparkSession, spark: SparkSession, world: World, people: DataFrame, tmp_path: Path
+) -> None:
+    """Spark reads its prefix for Hadoop's settings only when it starts."""
+    people.write.parquet(f"{tmp_path}/t")
+    footer = "spark.hadoop.parquet.encryption.footer.key"
+    late = session(spark, world, **{footer: "k2"})
+    told = r"spark\.hadoop\.parquet\.encryption\.footer\.key, which does nothing now"
+    rows = late.range(1)
+    with untouched(tmp_path), pytest.raises(ConfigurationError, match=told), typed_errors():
+        rows.write.mode("overwrite").parquet(f"{tmp_path}/t")
+    with pytest.raises(ConfigurationError, match=told) as error, typed_errors():
+        late.read.parquet(f"{tmp_path}/t").collect()
+    assert "Unset it, and set parquet.encryption.footer.key; for Hudi" in error.value.hint
+    late.sql(f"RESET {footer}")
+    assert late.read.parquet(f"{tmp_path}/t").count() == 20
+    write = people.write.option(footer, "k2").mode("overwrite")
+    with (
+        untouched(tmp_path),
+        pytest.raises(ConfigurationError, match="only for Spark's start"),
+        typed_errors(),
+    ):
+        write.parquet(f"{tmp_path}/t")
+
+
 @pytest.mark.nightly
 def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
     found = diagnose(own, catalog(own), key_ids=["k1"])
@@ -479,6 +570,12 @@ def test_doctor(own: SparkSession, spark: SparkSession, world: World) -> None:
     (step,) = [step for step in found.steps if step.name == PARQUET]
     assert step.status.value == "failed"
     assert "plaintext-reads" in step.hint
+    wrong.conf.unset("iceberg-crypto.parquet.plaintext-read")
+    wrong.conf.set("spark.hadoop.iceberg-crypto.parquet.plaintext-reads", "refuse")
+    found = diagnose(wrong, catalog(wrong), key_ids=["k1"])
+    (step,) = [step for step in found.steps if step.name == PARQUET]
+    assert step.status.value == "failed"
+    assert "which does nothing now" in step.detail
 
 
 def test_key_files_that_would_stay_behind(own: SparkSession, tmp_path: Path) -> None:

@@ -149,6 +149,16 @@ def test_the_metadata_table_is_turned_off(seen: dict[str, Any]) -> None:
     assert problems == [["hudi timeline", "plaintext"]]
 
 
+def test_no_values_in_commits(seen: dict[str, Any]) -> None:
+    """Hudi 1.0 writes the smallest and largest of the column ts there, if they look like times."""
+    found = outcome(seen, "event_times")
+    for told, column in zip(found["refused"], ("ts", "ssn", "ts"), strict=True):
+        explained(told, f"PlaintextFoundError: .*largest value of column '{column}' in commits")
+    assert found["rows"] == [{"1764420001": 3}, 1764420001]
+    assert found["by default"] in ([1764420001], [])  # the latter from 1.1 on
+    assert found["turned off"] == [[], []]
+
+
 def test_sql(seen: dict[str, Any]) -> None:
     rows, files, selected = outcome(seen, "sql")
     assert rows == [[1, "sesame-4711", 2], [2, "sesame-4711", 3]]

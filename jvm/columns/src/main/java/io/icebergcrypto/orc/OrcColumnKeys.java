@@ -4,9 +4,11 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.IOException;
 import java.security.SecureRandom;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Set;
@@ -60,6 +62,28 @@ public final class OrcColumnKeys {
     if (settings.concernKeys()) {
       new OrcColumnKeys(hadoop, target, TypeDescription.fromString(schema)).check();
     }
+  }
+
+  /**
+   * Settings of a write into a table, of which those that the session sets itself count where they
+   * are stricter: whoever may alter the table could turn encryption off.
+   *
+   * @param ofTable with the options that the table has
+   * @return the table's if none is laxer
+   */
+  public static Configuration stricter(Configuration ofTable, Configuration session) {
+    List<String> strict = new ArrayList<>();
+    OrcSettings own = new OrcSettings(session);
+    if (own.isOurs() && !own.plaintextWrites()) {
+      strict.add(OrcSettings.PLAINTEXT_WRITES);
+      strict.add(OrcSettings.PROVIDER);
+    }
+
+    if (own.requireIntegrity()) {
+      strict.add(OrcSettings.REQUIRE_INTEGRITY);
+    }
+
+    return SessionProperties.withOwn(ofTable, session, strict);
   }
 
   /**
@@ -147,7 +171,8 @@ public final class OrcColumnKeys {
           String.format(
               "Have Spark write them: with spark.sql.orc.impl=native and"
                   + " spark.sql.hive.convertMetastoreOrc=true, or into a table created with USING"
-                  + " orc. To write plaintext, set %s=allow.",
+                  + " orc. To write plaintext, set %s=allow in a session of its own"
+                  + " (spark.newSession()).",
               OrcSettings.PLAINTEXT_WRITES));
     }
   }
@@ -176,7 +201,8 @@ public final class OrcColumnKeys {
           String.format("%s would be plaintext: no key is named for it", target),
           String.format(
               "Set %s for the session or as an option of the write or of the table. To write"
-                  + " plaintext, set %s=allow as an option of that write.",
+                  + " plaintext, set %s=allow as an option of that write; into a table that exists,"
+                  + " in a session of its own (spark.newSession()).",
               OrcSettings.ENCRYPT, OrcSettings.PLAINTEXT_WRITES));
     }
   }
@@ -254,6 +280,20 @@ public final class OrcColumnKeys {
     }
   }
 
+  /** The third parameter of redact says which characters or digits stay as they are. */
+  private void refuseRange(TypeDescription type, String mask) {
+    DataMaskDescription parsed = ParserUtils.buildMaskDescription(mask);
+    if (List.of(RedactAny.ORCS, RedactAny.NAME).contains(parsed.getName())
+        && parsed.getParameters().length > 2) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "Mask '%s' of column '%s' of %s has a range that it leaves as it is: its masked copy"
+                  + " would be partly plaintext",
+              mask, type.getFullFieldName(), target),
+          "Leave the range, its third parameter, out.");
+    }
+  }
+
   private void checkMask(TypeDescription type, String mask, TypeDescription encrypted) {
     if (encrypted == null) {
       throw new InvalidConfigurationException(
@@ -277,6 +317,7 @@ public final class OrcColumnKeys {
           e);
     }
 
+    refuseRange(type, mask);
     String left;
     try {
       left = MaskTrial.run(made, type);

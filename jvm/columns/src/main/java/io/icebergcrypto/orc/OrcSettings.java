@@ -67,10 +67,6 @@ final class OrcSettings {
   private static final List<String> OURS =
       List.of(PLAINTEXT_WRITES, REQUIRE_INTEGRITY, DATA_KEY_LENGTH, MISSING_KEYS);
 
-  /** Names below these are checked. */
-  private static final List<String> PREFIXES =
-      List.of("iceberg-crypto.orc.", KmsProperties.HADOOP_PREFIX + "encryption.");
-
   private final Configuration hadoop;
   private final SessionProperties properties;
   private final PropertyReader reader;
@@ -82,7 +78,9 @@ final class OrcSettings {
    */
   OrcSettings(Configuration hadoop) {
     this.hadoop = hadoop;
-    this.properties = new SessionProperties(SessionProperties.below(hadoop, PREFIXES), OURS);
+    this.properties =
+        new SessionProperties(
+            SessionProperties.below(hadoop, List.of(KmsProperties.HADOOP_PREFIX)), OURS);
     this.reader = properties.reader();
     plaintextWrites();
     requireIntegrity();

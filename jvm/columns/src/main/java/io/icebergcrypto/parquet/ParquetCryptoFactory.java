@@ -6,6 +6,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
@@ -17,6 +18,7 @@ import io.icebergcrypto.parquet.tables.DeltaStatistics;
 import io.icebergcrypto.parquet.tables.HudiTable;
 import io.icebergcrypto.parquet.tables.KeyFiles;
 import io.icebergcrypto.parquet.tables.TableFormat;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
@@ -46,6 +48,9 @@ import org.apache.parquet.schema.MessageType;
  */
 public final class ParquetCryptoFactory
     implements EncryptionPropertiesFactory, DecryptionPropertiesFactory {
+  /** The setting that says whether files without any key are read. */
+  public static final String PLAINTEXT_READS = ParquetSettings.PLAINTEXT_READS;
+
   private final PropertiesDrivenCryptoFactory parquets = new PropertiesDrivenCryptoFactory();
 
   /** The extension of Spark SQL that checks writes before they begin. */
@@ -58,6 +63,34 @@ public final class ParquetCryptoFactory
    */
   public static ColumnChoices choices(Configuration hadoop) {
     return new ParquetSettings(hadoop).choices();
+  }
+
+  /**
+   * Settings of a write into a table, of which those that the session sets itself count where they
+   * are stricter: whoever may alter the table could turn encryption off.
+   *
+   * @param ofTable with the options that the table has
+   * @return the table's if none is laxer
+   */
+  public static Configuration stricter(Configuration ofTable, Configuration session) {
+    List<String> strict = new ArrayList<>();
+    if (isSet(session)) {
+      ParquetSettings own = new ParquetSettings(session);
+      if (!own.plaintextWrites()) {
+        strict.add(ParquetSettings.PLAINTEXT_WRITES);
+      }
+
+      if (own.requireIntegrity()) {
+        strict.add(ParquetSettings.REQUIRE_INTEGRITY);
+      }
+    }
+
+    return SessionProperties.withOwn(ofTable, session, strict);
+  }
+
+  /** Whether files without any key are read. */
+  public static boolean readsPlaintext(Configuration hadoop) {
+    return !isSet(hadoop) || new ParquetSettings(hadoop).plaintextReads();
   }
 
   /** Parquet makes one for each file. */
@@ -171,7 +204,8 @@ public final class ParquetCryptoFactory
           String.format("%s would be plaintext: no key is named for it", file),
           String.format(
               "Set %s, or %s and %s, for the session or as options of the write. To write"
-                  + " plaintext, set %s=allow as an option of that write.",
+                  + " plaintext, set %s=allow as an option of that write; into a table that exists,"
+                  + " in a session of its own (spark.newSession()).",
               PropertiesDrivenCryptoFactory.UNIFORM_KEY_PROPERTY_NAME,
               PropertiesDrivenCryptoFactory.FOOTER_KEY_PROPERTY_NAME,
               PropertiesDrivenCryptoFactory.COLUMN_KEYS_PROPERTY_NAME,

@@ -45,11 +45,7 @@ final class ParquetSettings {
 
   /** Names below these are checked. */
   private static final List<String> PREFIXES =
-      List.of(
-          "parquet.encryption.",
-          "iceberg-crypto.parquet.",
-          "iceberg-crypto.hudi.",
-          KmsProperties.HADOOP_PREFIX + "encryption.");
+      List.of("parquet.encryption.", KmsProperties.HADOOP_PREFIX);
 
   /** Parquet's name for it is of version 1.14. */
   private static final String COMPLETE = "parquet.encryption.complete.columns";
@@ -259,13 +255,17 @@ final class ParquetSettings {
         .equals(reader.optional(PropertiesDrivenCryptoFactory.ENCRYPTION_ALGORITHM_PROPERTY_NAME));
   }
 
+  boolean requireIntegrity() {
+    return reader.flag(REQUIRE_INTEGRITY, false);
+  }
+
   /**
    * Refuses AES-CTR where integrity is required.
    *
    * @throws InvalidConfigurationException when it is
    */
   void checkIntegrity() {
-    if (isCtr() && reader.flag(REQUIRE_INTEGRITY, false)) {
+    if (isCtr() && requireIntegrity()) {
       throw new InvalidConfigurationException(
           String.format(
               "%s=%s does not authenticate pages, and %s is true",

@@ -87,6 +87,7 @@ class OrcDoctorTest {
     "orc.key.provider, hadoop, Key provider 'hadoop' (orc.key.provider) has no key 'k1'",
     "iceberg-crypto.orc.require-integrity, true, authenticates nothing",
     "iceberg-crypto.orc.missing-key, fail, There is no property iceberg-crypto.orc.missing-key",
+    "iceberg-crypto.missing-keys, fail, There is no property iceberg-crypto.missing-keys",
     "iceberg-crypto.encryption.kms-type, '', encryption.kms-type",
   })
   void settingsThatDoNothingFail(String name, String value, String told) {

@@ -234,6 +234,18 @@ class OrcKeyProviderTest {
         .hasMessageContainingAll("leaves " + left, "underscore");
   }
 
+  /** Its third parameter says which characters or digits redact leaves as they are. */
+  @ParameterizedTest
+  @CsvSource({"string, redact_any", "bigint, redact", "bigint, redact_any"})
+  void aMaskThatLeavesARangeIsRefused(String type, String mask) {
+    hadoop.set("orc.encrypt", "k1:v");
+    hadoop.set("orc.mask", mask + ",Xx9,4000,`1:8`:v");
+    String schema = "struct<v:" + type + ">";
+    assertThatThrownBy(() -> OrcColumnKeys.checkWrite(hadoop, "t", schema))
+        .isInstanceOf(InvalidConfigurationException.class)
+        .hasMessageContaining("has a range that it leaves as it is");
+  }
+
   @Test
   void decimalsAreRedacted() throws IOException {
     hadoop.set("iceberg-crypto.encryption.allowed-key-ids", "k1");

@@ -229,6 +229,8 @@ class ParquetCryptoFactoryTest {
         "parquet.encryption.uniform-key",
         "iceberg-crypto.parquet.plaintext-write",
         "iceberg-crypto.encryption.kmstype",
+        "iceberg-crypto.plaintext-reads",
+        "iceberg-crypto.allowed-key-ids",
         "Parquet.Encryption.Footer.Key",
         "Iceberg-Crypto.Parquet.Plaintext-Reads",
       })
@@ -237,6 +239,15 @@ class ParquetCryptoFactoryTest {
     hadoop.set(name, "x");
     assertRefused("There is no property " + name);
     assertThatThrownBy(this::read).hasMessageContaining("There is no property " + name);
+  }
+
+  /** Both formats may have their settings in one session, and Iceberg's own of a KMS. */
+  @Test
+  void whatIsOfOthersIsLeftToThem() {
+    hadoop.set(UNIFORM_KEY, "k1");
+    hadoop.set("iceberg-crypto.orc.plaintext-writes", "x");
+    hadoop.set("iceberg-crypto.client.region", "eu-central-1");
+    assertThatCode(this::write).doesNotThrowAnyException();
   }
 
   @ParameterizedTest

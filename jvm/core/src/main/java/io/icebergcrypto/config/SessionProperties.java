@@ -28,6 +28,10 @@ public final class SessionProperties {
           KmsProperties.HADOOP_PREFIX + KmsProperties.KMS_IMPL,
           KmsProperties.HADOOP_PREFIX + EncryptionProperties.ALLOWED_KEY_IDS);
 
+  /** What the names of a format's own begin with. */
+  private static final List<String> FORMATS =
+      Stream.of("parquet.", "hudi.", "orc.").map(KmsProperties.HADOOP_PREFIX::concat).toList();
+
   private final PropertyReader reader;
 
   /**
@@ -41,8 +45,7 @@ public final class SessionProperties {
     this.reader = new PropertyReader(properties);
     List<String> known = Stream.concat(OF_KMS.stream(), names.stream()).toList();
     for (String name : properties.keySet()) {
-      if (!known.contains(name)
-          && !name.startsWith(KmsProperties.HADOOP_PREFIX + KmsProperties.PREFIX)) {
+      if (!known.contains(name) && !isOfClient(name) && !isOfAnother(name, names)) {
         throw new InvalidConfigurationException(
             "There is no property " + name,
             String.format(
@@ -53,10 +56,47 @@ public final class SessionProperties {
     }
   }
 
+  /** Whether it is one of a KMS's, whose names its client checks. */
+  private static boolean isOfClient(String name) {
+    return name.startsWith(KmsProperties.HADOOP_PREFIX + KmsProperties.PREFIX)
+        || name.startsWith(KmsProperties.HADOOP_PREFIX)
+            && !PropertyReader.isBelow(name, KmsProperties.HADOOP_PREFIX + "encryption.")
+            && KmsProperties.isOfKms(name.substring(KmsProperties.HADOOP_PREFIX.length()));
+  }
+
+  /** Whether it is another format's, which checks it. */
+  private static boolean isOfAnother(String name, List<String> names) {
+    return FORMATS.stream()
+        .filter(name::startsWith)
+        .anyMatch(format -> names.stream().noneMatch(one -> one.startsWith(format)));
+  }
+
   /** Whether a setting is one of these; case does not count. */
   public static boolean isOfParquet(String name) {
     String lower = name.toLowerCase(Locale.ROOT);
     return OF_PARQUET.stream().anyMatch(lower::startsWith);
+  }
+
+  /**
+   * A configuration in which a session's own values of some properties count.
+   *
+   * @param names of properties; those that the session does not set stay as they are
+   * @return the same object if it has these values
+   */
+  public static Configuration withOwn(
+      Configuration hadoop, Configuration session, List<String> names) {
+    List<String> different =
+        names.stream()
+            .filter(name -> session.get(name) != null)
+            .filter(name -> !session.get(name).equals(hadoop.get(name)))
+            .toList();
+    if (different.isEmpty()) {
+      return hadoop;
+    }
+
+    Configuration both = new Configuration(hadoop);
+    different.forEach(name -> both.set(name, session.get(name)));
+    return both;
   }
 
   /**

@@ -20,6 +20,7 @@ import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -147,11 +148,14 @@ public final class ValueKeyTable {
 
   /**
    * Rewraps all versions of a value key; values stay as they are. The KMS may take its time: a
-   * version that was dropped meanwhile stays dropped.
+   * version that was dropped meanwhile stays dropped, and one that was rewrapped stays as it is
+   * then.
    *
    * @param newMasterKeyId another master key; null: each version's own, whose newest version wraps
    * @return the versions as they are now
    * @throws KeyNotFoundException when there is no value key of this name
+   * @throws NotSupportedException when a version was rewrapped meanwhile, by another master key
+   *     than the new one
    */
   public List<ValueKeyEntry> rewrap(String name, String newMasterKeyId) {
     Table keeper = required(name);
@@ -160,34 +164,52 @@ public final class ValueKeyTable {
       catalog.context().checkMasterKey(table, newMasterKeyId);
     }
 
-    List<WrappedValueKey> wrapped =
-        keys.versions(name).stream()
-            .map(
-                key -> {
-                  byte[] bytes = keys.unwrap(key);
-                  String by = newMasterKeyId == null ? key.masterKeyId() : newMasterKeyId;
-                  return key.rewrapped(by, wrapped(keeper, by, bytes));
-                })
-            .toList();
-    return entries(commitThoseLeft(keeper, wrapped));
+    Map<WrappedValueKey, WrappedValueKey> wrapped = new LinkedHashMap<>();
+    for (WrappedValueKey key : keys.versions(name)) {
+      byte[] bytes = keys.unwrap(key);
+      String by = newMasterKeyId == null ? key.masterKeyId() : newMasterKeyId;
+      wrapped.put(key, key.rewrapped(by, wrapped(keeper, by, bytes)));
+    }
+
+    List<WrappedValueKey> left = commitThoseLeft(keeper, name, wrapped, newMasterKeyId);
+    return entries(left);
   }
 
   /** Iceberg's own update of properties would set all of them again on newer metadata. */
-  private List<WrappedValueKey> commitThoseLeft(Table keeper, List<WrappedValueKey> wrapped) {
+  private List<WrappedValueKey> commitThoseLeft(
+      Table keeper,
+      String name,
+      Map<WrappedValueKey, WrappedValueKey> wrapped,
+      String newMasterKeyId) {
     List<WrappedValueKey> left = new ArrayList<>();
     commit(
         keeper,
         () -> {
-          Set<String> there =
-              of(keeper).versions().stream()
-                  .map(WrappedValueKey::property)
-                  .collect(Collectors.toSet());
           left.clear();
-          wrapped.stream().filter(key -> there.contains(key.property())).forEach(left::add);
+          of(keeper).versions().stream()
+              .filter(now -> wrapped.keySet().stream().anyMatch(key -> isSame(key, now)))
+              .map(now -> wrapped.getOrDefault(now, now))
+              .forEach(left::add);
+          left.forEach(key -> requireMasterKey(name, key, newMasterKeyId));
           return left.stream()
               .collect(Collectors.toMap(WrappedValueKey::property, WrappedValueKey::toJson));
         });
     return left;
+  }
+
+  private static boolean isSame(WrappedValueKey version, WrappedValueKey other) {
+    return version.property().equals(other.property());
+  }
+
+  /** Another client may have just wrapped it by another one. */
+  private void requireMasterKey(String name, WrappedValueKey key, String masterKeyId) {
+    if (masterKeyId != null && !masterKeyId.equals(key.masterKeyId())) {
+      throw new NotSupportedException(
+          String.format(
+              "version %s of value key '%s' of catalog %s was wrapped by master key '%s' meanwhile",
+              key.version(), name, catalogName, key.masterKeyId()),
+          "Nothing was changed by this call. Call rotate_value_key again if need be.");
+    }
   }
 
   /** A change of value keys, which no update of properties takes ({@code OwnProperties}). */

@@ -49,6 +49,8 @@ import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Value keys in the properties of a table, on each catalog. */
@@ -544,6 +546,31 @@ class ValueKeyTableTest extends LakeFixture {
         .extracting(ValueKeyEntry::version)
         .hasSize(1)
         .doesNotContain(first);
+    assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
+  }
+
+  /** Nor does it wrap by a master key again that another client just replaced, to disable it. */
+  @ParameterizedTest
+  @CsvSource({",k2", "k2,k2", "k1,"})
+  void aVersionThatIsRewrappedMeanwhileStaysSo(String newMasterKeyId, String expected)
+      throws IOException {
+    keys().create("a", "k1");
+    byte[] value = values().encrypt("a", VALUE, NONE);
+    try (EncryptedCatalog slow = openSlow()) {
+      Slow.MEANWHILE.set(() -> keys().rewrap("a", "k2"));
+      ValueKeyTable table = new ValueKeyTable(slow);
+      if (expected == null) {
+        assertThatThrownBy(() -> table.rewrap("a", newMasterKeyId))
+            .isInstanceOf(NotSupportedException.class)
+            .hasMessageContaining("was wrapped by master key 'k2' meanwhile");
+      } else {
+        assertThat(table.rewrap("a", newMasterKeyId))
+            .extracting(ValueKeyEntry::masterKeyId)
+            .containsExactly(expected);
+      }
+    }
+
+    assertThat(keys().entries()).extracting(ValueKeyEntry::masterKeyId).containsExactly("k2");
     assertThat(values().decrypt("a", value, NONE)).isEqualTo(VALUE);
   }
 

@@ -44,6 +44,7 @@ public final class HudiSettings {
           // names of the table and of its columns
           entry("hoodie\\.(table|database|datasource\\.write\\.table)\\.name", ANY),
           entry("hoodie\\.datasource\\.write\\.(recordkey|partitionpath|precombine)\\.field", ANY),
+          entry("hoodie\\.payload\\.event\\.time\\.field", ANY), // its column is checked
           entry("hoodie\\.table\\.(recordkey|partition|ordering)\\.fields|path|comment", ANY),
           entry(
               "hoodie\\.table\\.precombine\\.field|primaryKey|preCombineField|orderingFields", ANY),

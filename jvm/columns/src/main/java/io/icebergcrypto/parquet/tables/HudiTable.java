@@ -31,6 +31,15 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
   /** The setting that allows all that is refused here. */
   public static final String PLAINTEXT = "iceberg-crypto.hudi.plaintext";
 
+  /**
+   * The setting that names the column whose smallest and largest values Hudi writes into commits,
+   * if they look like times.
+   */
+  public static final String EVENT_TIME = "hoodie.payload.event.time.field";
+
+  /** Its default in Hudi 1.0; later versions have none. */
+  public static final String DEFAULT_EVENT_TIME = "ts";
+
   private static final String OWN = ".hoodie";
   private static final String PROPERTIES = OWN + "/hoodie.properties";
 
@@ -147,6 +156,25 @@ public record HudiTable(Path folder, Map<String, String> stored, boolean hasMeta
         .map(column -> "values of column '" + column + "', in names of folders")
         .forEach(found::add);
     return found;
+  }
+
+  /**
+   * The values that commits would have of a column that is encrypted.
+   *
+   * @param rows the columns that are written
+   */
+  public static List<String> eventTimes(
+      ColumnChoices chosen, Map<String, String> settings, List<String> rows) {
+    return columns(settings, EVENT_TIME)
+        .filter(column -> rows.contains(column.replaceFirst("\\..*", "")))
+        .filter(chosen::encrypts)
+        .map(
+            column ->
+                String.format(
+                    "the smallest and the largest value of column '%s' in commits, which are not"
+                        + " there with %s=none",
+                    column, EVENT_TIME))
+        .toList();
   }
 
   /**

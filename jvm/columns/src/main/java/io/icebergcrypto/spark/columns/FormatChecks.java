@@ -85,7 +85,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     StoredOptions.check(plan);
     if (plan instanceof InsertIntoHadoopFsRelationCommand write
         && isOfHive(write.fileFormat().getClass().getName())) {
-      checkHiveWrite("folder " + write.outputPath(), hadoop(write.options()));
+      checkHiveWrite("folder " + write.outputPath(), hadoop(write));
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand write
         && isOf(write.fileFormat().getClass())) {
       String target = "folder " + write.outputPath();
@@ -93,9 +93,9 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
         checkProperties(write.catalogTable().get(), write.options());
       }
 
-      checkCase(target, write.options());
+      checkNames(target, write.options());
       StructType columns = columns(write);
-      Configuration hadoop = hadoop(write.options());
+      Configuration hadoop = hadoop(write);
       checkWrite(write, hadoop, columns);
       checkNotes(target, write.catalogTable().isDefined(), hadoop, columns);
     } else if (plan instanceof CreateDataSourceTableCommand create) {
@@ -116,6 +116,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     } else if (plan instanceof DataSourceV2Relation read
         && read.table() instanceof FileTable files
         && isOf(files.fallbackFileFormat())) {
+      checkLate();
       Configuration hadoop = SparkSession.active().sessionState().newHadoopConf();
       read.options().asCaseSensitiveMap().forEach(hadoop::set);
       checkRead(Protections.guarded(hadoop));
@@ -128,9 +129,11 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
       for (Object part : FromScala.parts(plan)) {
         if (part instanceof CatalogTable table) {
           StoredOptions.check(table);
-          checkHive(name(table), table.storage(), hadoopOfHive(table));
-        } else if (part instanceof CatalogStorageFormat storage) {
-          checkHive("a directory", storage, hadoop(storage.properties()));
+          if (isOfHive(table.storage())) {
+            checkHiveWrite(name(table), stricter(hadoopOfHive(table), session()));
+          }
+        } else if (part instanceof CatalogStorageFormat storage && isOfHive(storage)) {
+          checkHiveWrite("a directory", hadoop(storage.properties()));
         }
       }
     } else {
@@ -158,6 +161,14 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
    * @param hadoop with the options of a table
    */
   protected abstract boolean opensKeyed(Configuration hadoop);
+
+  /**
+   * Settings of a write into a table, of which the session's own count where they are stricter.
+   *
+   * @param ofTable with the options that the table has
+   * @return the table's if none is laxer
+   */
+  protected abstract Configuration stricter(Configuration ofTable, Configuration session);
 
   /** Whether files show their schema to readers that may not read each of their columns. */
   protected boolean showsSchema(Configuration hadoop) {
@@ -210,22 +221,43 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
    */
   protected abstract void checkHiveWrite(String target, Configuration hadoop);
 
-  private void checkHive(String target, CatalogStorageFormat storage, Configuration hadoop) {
-    if (storage.serde().isDefined() && isOfHive(storage.serde().get())) {
-      checkHiveWrite(target, hadoop);
-    }
+  private boolean isOfHive(CatalogStorageFormat storage) {
+    return storage.serde().isDefined() && isOfHive(storage.serde().get());
   }
 
   /** Checks what is written in another way, such as by another program's commands. */
   protected void checkOther(LogicalPlan plan) {}
 
-  private static Configuration hadoop(Map<String, String> options) {
+  private void checkLate() {
+    LateSettings.check(SparkSession.active(), this::concernsKeys);
+  }
+
+  private Configuration session() {
+    checkLate();
+    return Protections.guarded(SparkSession.active().sessionState().newHadoopConf());
+  }
+
+  private Configuration hadoop(Map<String, String> options) {
+    checkLate();
     return Protections.guarded(
         SparkSession.active().sessionState().newHadoopConfWithOptions(options));
   }
 
+  private Configuration hadoop(InsertIntoHadoopFsRelationCommand write) {
+    Configuration hadoop = hadoop(write.options());
+    if (write.catalogTable().isEmpty()) {
+      return hadoop;
+    }
+
+    Configuration stricter = stricter(hadoop, session());
+    SessionCatalog catalog = SparkSession.active().sessionState().catalog();
+    boolean isNew = // then the options are the writer's own
+        stricter != hadoop && !catalog.tableExists(write.catalogTable().get().identifier());
+    return isNew ? hadoop : stricter;
+  }
+
   /** With a table's properties, which Spark gives to its own writer. */
-  private static Configuration hadoopOfHive(CatalogTable table) {
+  private Configuration hadoopOfHive(CatalogTable table) {
     Configuration hadoop = hadoop(table.storage().properties());
     FromScala.map(table.properties()).forEach(hadoop::set);
     return hadoop;
@@ -240,7 +272,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     if (isOf(table)) {
       StoredOptions.check(table);
       checkProperties(table, table.storage().properties());
-      checkCase(name(table), table.storage().properties());
+      checkNames(name(table), table.storage().properties());
       checkNotes(name(table), true, hadoop(table.storage().properties()), columns);
     }
   }
@@ -291,24 +323,31 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
 
   /** Whether the name of an option is about keys, ignoring case. */
   private boolean concernsKeys(String option) {
-    return names.stream().anyMatch(option.toLowerCase(Locale.ROOT)::startsWith);
+    String name = LateSettings.withoutPrefix(option);
+    return names.stream().anyMatch(name.toLowerCase(Locale.ROOT)::startsWith);
   }
 
   /** Spark hands options on as they are written, and formats look for names in small letters. */
-  private void checkCase(String target, Map<String, String> options) {
+  private void checkNames(String target, Map<String, String> options) {
     for (String name : FromScala.map(options).keySet()) {
-      if (concernsKeys(name) && !name.equals(name.toLowerCase(Locale.ROOT))) {
+      String right = LateSettings.withoutPrefix(name).toLowerCase(Locale.ROOT);
+      if (concernsKeys(name) && !name.equals(right)) {
         throw new InvalidConfigurationException(
-            String.format("Option %s of %s would do nothing: case matters", name, target),
-            String.format("Write %s. Nothing was written.", name.toLowerCase(Locale.ROOT)));
+            String.format(
+                "Option %s of %s would do nothing: %s",
+                name,
+                target,
+                LateSettings.isBelow(name)
+                    ? "the prefix is only for Spark's start"
+                    : "case matters"),
+            String.format("Write %s. Nothing was written.", right));
       }
     }
   }
 
   /** Spark gives a stream's files neither its options nor those of its table. */
   private void checkStream(WriteToMicroBatchDataSourceV1 stream) {
-    Configuration session =
-        Protections.guarded(SparkSession.active().sessionState().newHadoopConf());
+    Configuration session = session();
     checkSession("the files of a stream", session);
     Set<String> dropped = new TreeSet<>();
     addDropped(stream.writeOptions(), session, dropped);
@@ -318,7 +357,9 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
         session,
         stream.query().schema());
     if (stream.catalogTable().isDefined()) {
-      addDropped(stream.catalogTable().get().storage().properties(), session, dropped);
+      CatalogTable table = stream.catalogTable().get();
+      addDropped(table.storage().properties(), session, dropped);
+      checkProperties(table, table.storage().properties());
     }
 
     if (!dropped.isEmpty()) {

@@ -8,6 +8,7 @@ import io.icebergcrypto.parquet.tables.HudiDefaults;
 import io.icebergcrypto.parquet.tables.HudiSettings;
 import io.icebergcrypto.parquet.tables.HudiTable;
 import io.icebergcrypto.spark.columns.FromScala;
+import io.icebergcrypto.spark.columns.LateSettings;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -68,6 +69,7 @@ record HudiWrites(
       return;
     }
 
+    LateSettings.check(spark, KeySettings::isOne);
     Configuration hudis = spark.sparkContext().hadoopConfiguration();
     Configuration wanted = spark.sessionState().newHadoopConf();
     Map<String, String> options = new HashMap<>(statement.options());
@@ -122,13 +124,17 @@ record HudiWrites(
             "hudi-defaults.conf",
             defaults),
         metadataOff,
-        withPartitions(statement, options),
+        withOthers(statement, options, session),
         statement.schema());
   }
 
-  private static Map<String, String> withPartitions(
-      HudiStatement statement, Map<String, String> options) {
+  /** With what Hudi takes from elsewhere: partitions, and the column of event times. */
+  private static Map<String, String> withOthers(
+      HudiStatement statement, Map<String, String> options, Map<String, String> session) {
     Map<String, String> all = new HashMap<>(options);
+    String eventTime = statement.isSql() ? session.get(HudiTable.EVENT_TIME) : null;
+    all.putIfAbsent(
+        HudiTable.EVENT_TIME, Objects.requireNonNullElse(eventTime, HudiTable.DEFAULT_EVENT_TIME));
     if (statement.table() != null) {
       statement
           .table()
@@ -203,6 +209,10 @@ record HudiWrites(
             HudiSettings.unknown(set).stream()
                 .map(setting -> setting + " (" + source + ")")
                 .forEach(found::add));
+    List<String> rows = List.of(schema.fieldNames());
+    Stream.concat(Stream.of(options), settings.values().stream())
+        .flatMap(set -> HudiTable.eventTimes(chosen, set, rows).stream())
+        .forEach(found::add);
     if (!metadataOff) {
       found.add(
           "column statistics in a metadata table, as "

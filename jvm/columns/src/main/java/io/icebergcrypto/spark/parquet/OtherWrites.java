@@ -9,6 +9,7 @@ import io.icebergcrypto.parquet.tables.KeyFiles;
 import io.icebergcrypto.parquet.tables.TableFormat;
 import io.icebergcrypto.spark.columns.FormatChecks;
 import io.icebergcrypto.spark.columns.FromScala;
+import io.icebergcrypto.spark.columns.LateSettings;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
@@ -53,6 +54,7 @@ record OtherWrites(String target, Map<String, String> options) {
 
     if ((plan instanceof Command || plan instanceof WriteToMicroBatchDataSourceV1)
         && isDeltas(plan)) {
+      LateSettings.check(spark, KeySettings::isOne);
       Configuration hadoop = spark.sessionState().newHadoopConf();
       if (ParquetCryptoFactory.isSet(hadoop)) {
         checkDelta(hadoop, plan);

@@ -46,6 +46,11 @@ public final class ParquetWrites extends FormatChecks {
     return ParquetCryptoFactory.isSet(hadoop);
   }
 
+  @Override
+  protected Configuration stricter(Configuration ofTable, Configuration session) {
+    return ParquetCryptoFactory.stricter(ofTable, session);
+  }
+
   /** The footer has it: plaintext, or under another key than the columns'. */
   @Override
   protected boolean showsSchema(Configuration hadoop) {

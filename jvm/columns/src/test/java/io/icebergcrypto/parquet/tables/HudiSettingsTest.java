@@ -37,6 +37,7 @@ class HudiSettingsTest {
     "hoodie.record.merge.strategy.id, a-strategy",
     "hoodie.write.record.merge.mode, COMMIT_TIME_ORDERING",
     "hoodie.clustering.plan.strategy.sort.columns, city",
+    "hoodie.payload.event.time.field, none",
   })
   void isSafe(String name, String value) {
     assertThat(HudiSettings.unknown(Map.of(name, value))).isEmpty();
@@ -82,6 +83,25 @@ class HudiSettingsTest {
   })
   void isNotKnownToBeSafe(String name, String value) {
     assertThat(HudiSettings.unknown(Map.of(name, value))).containsExactly(name + "=" + value);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "ssn, true, true",
+    "address.day, true, true",
+    "ts, false, true",
+    "none, false, false",
+    "'', false, false",
+  })
+  void valuesInCommits(String column, boolean byColumns, boolean byAll) {
+    ColumnChoices columns =
+        new ColumnChoices(
+            true, Map.of("ssn", "pii", "address", "pii"), false, "footer", false, false);
+    ColumnChoices all = new ColumnChoices(true, Map.of(), true, "footer", false, false);
+    Map<String, String> settings = Map.of(HudiTable.EVENT_TIME, column);
+    List<String> rows = List.of("ssn", "address", "ts");
+    assertThat(HudiTable.eventTimes(columns, settings, rows)).hasSize(byColumns ? 1 : 0);
+    assertThat(HudiTable.eventTimes(all, settings, rows)).hasSize(byAll ? 1 : 0);
   }
 
   private Path defaults(String name, String text) throws IOException {

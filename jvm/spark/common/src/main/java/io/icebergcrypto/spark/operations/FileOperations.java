@@ -1,10 +1,14 @@
 package io.icebergcrypto.spark.operations;
 
+import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.orc.OrcDoctor;
 import io.icebergcrypto.parquet.ParquetDoctor;
+import io.icebergcrypto.spark.columns.LateSettings;
 import io.icebergcrypto.spark.inspect.FileLook;
+import io.icebergcrypto.spark.orc.OrcChecks;
 import io.icebergcrypto.spark.verify.scan.Storage;
 import java.util.List;
+import java.util.function.Predicate;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.io.ResolvingFileIO;
 
@@ -15,15 +19,28 @@ final class FileOperations {
           Operation.call(
               "inspect_file", "path STRING NOT NULL, pages BOOLEAN", FileOperations::inspect),
           Operation.call(
-                  "examine_parquet", "", call -> Answer.value(ParquetDoctor.examine(hadoop(call))))
+                  "examine_parquet",
+                  "",
+                  call ->
+                      Answer.value(
+                          ParquetDoctor.examine(settings(call, SessionProperties::isOfParquet))))
               .onDriver(),
-          Operation.call("examine_orc", "", call -> Answer.value(OrcDoctor.examine(hadoop(call))))
+          Operation.call(
+                  "examine_orc",
+                  "",
+                  call -> Answer.value(OrcDoctor.examine(settings(call, OrcChecks::concernsKeys))))
               .onDriver());
 
   private FileOperations() {}
 
   private static Configuration hadoop(Call call) {
     return call.spark().sessionState().newHadoopConf();
+  }
+
+  /** A session's settings, of which none came too late. */
+  private static Configuration settings(Call call, Predicate<String> concernsKeys) {
+    LateSettings.check(call.spark(), concernsKeys);
+    return hadoop(call);
   }
 
   /**
