@@ -31,6 +31,8 @@ import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.io.FileIO;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A table's operations with encryption added: the delegate keeps the metadata, this gives the
@@ -40,6 +42,8 @@ import org.apache.iceberg.io.FileIO;
  * delegate's.
  */
 final class EncryptedTableOperations implements ForwardingOperations {
+  private static final Logger LOG = LoggerFactory.getLogger(EncryptedTableOperations.class);
+
   private final TableOperations delegate;
   private final BiConsumer<TableMetadata, CommitSteps.Prepared> committer;
   private final TableKeys keys;
@@ -183,6 +187,23 @@ final class EncryptedTableOperations implements ForwardingOperations {
     this.committed = true;
     ServerRefusal.checkKept(
         delegate, before, prepared.metadata(), keys.tableName(), loaded::refresh);
+    restoreKeyId(before);
+  }
+
+  private void restoreKeyId(TableMetadata before) {
+    TableMetadata restored = steps.withRotatedKeyId(before, delegate::current);
+    if (restored != null) {
+      try {
+        delegate.commit(delegate.current(), restored);
+      } catch (RuntimeException e) {
+        LOG.warn(
+            "{} was replaced while its master key was rotated, and has the earlier {} again:"
+                + " call rotate_master_key",
+            keys.tableName(),
+            EncryptionProperties.KEY_ID,
+            e);
+      }
+    }
   }
 
   /**

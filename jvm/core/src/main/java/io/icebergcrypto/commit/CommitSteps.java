@@ -8,6 +8,7 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.Kek;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -26,6 +27,7 @@ public final class CommitSteps {
   private final Supplier<? extends KeyManagementClient> kms;
   private final MetadataAuthenticator authenticator;
   private final List<Step> steps;
+  private final boolean merges;
 
   /**
    * What the catalog behind is to commit.
@@ -57,6 +59,7 @@ public final class CommitSteps {
     this.keys = keys;
     this.kms = kms;
     this.authenticator = authenticator;
+    this.merges = merges;
     CommitGuard guard = new CommitGuard(settings.plaintextFiles(), settings.statistics(), verified);
     this.steps =
         List.of(
@@ -89,6 +92,28 @@ public final class CommitSteps {
     }
 
     return new Prepared(authenticator.sign(base, prepared), prepared.changes());
+  }
+
+  /**
+   * The metadata that puts back the key id of a master key's rotation, which a replacement of the
+   * table has undone.
+   *
+   * @param before the metadata before a commit
+   * @param now gives the metadata with it
+   * @return null where nothing was undone
+   */
+  public TableMetadata withRotatedKeyId(TableMetadata before, Supplier<TableMetadata> now) {
+    if (!merges) {
+      return null; // the commit is refused
+    }
+
+    TableMetadata committed = now.get();
+    String keyId = StaleReplacement.undoneKeyId(before, committed);
+    return keyId == null
+        ? null
+        : TableMetadata.buildFrom(committed)
+            .setProperties(Map.of(EncryptionProperties.KEY_ID, keyId))
+            .build();
   }
 
   /**

@@ -2,6 +2,7 @@ package io.icebergcrypto.commit;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.config.Keks;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.metadata.Kek;
 import java.util.HashMap;
@@ -9,6 +10,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.iceberg.MetadataUpdate;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -71,6 +73,25 @@ final class StaleReplacement {
                   + " change. Run the statement again.")
           .inTable(commit.tableName());
     }
+  }
+
+  /**
+   * The key id of a rotation that a commit has undone; null, where it has not. A REST server
+   * applies a replacement, which names the key id that it began with, to whatever is in force.
+   *
+   * @param before the metadata before the commit
+   * @param now the metadata with it
+   */
+  static String undoneKeyId(TableMetadata before, TableMetadata now) {
+    String keyId = now == null ? null : EncryptionProperties.keyId(now.properties());
+    if (before == null
+        || keyId == null
+        || !Keks.masterKeyIds(before).collect(Collectors.toSet()).equals(Set.of(keyId))) {
+      return null;
+    }
+
+    Set<String> rotated = Keks.masterKeyIds(now).collect(Collectors.toSet());
+    return rotated.size() == 1 && !rotated.contains(keyId) ? rotated.iterator().next() : null;
   }
 
   private boolean hasOlderKeks() {

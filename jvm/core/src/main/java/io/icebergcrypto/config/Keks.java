@@ -47,7 +47,7 @@ public final class Keks {
    * The ids of the master keys that a table's KEKs need: one, but during a rotation. What encrypts
    * another key is a KEK, even if there is a key with its master key's id, which would hide it.
    */
-  static Stream<String> masterKeyIds(TableMetadata metadata) {
+  public static Stream<String> masterKeyIds(TableMetadata metadata) {
     Keks keks = new Keks(metadata);
     return metadata.encryptionKeys().stream()
         .filter(key -> key.encryptedById() != null)
