@@ -257,6 +257,10 @@ def test_a_table_is_no_laxer_than_the_session(
     own.sql(f"ALTER TABLE {name} SET SERDEPROPERTIES ('orc.key.provider'='')")
     with pytest.raises(PlaintextFoundError, match="no key is named"), typed_errors():
         own.sql(insert)
+    own.sql(f"ALTER TABLE {name} SET SERDEPROPERTIES ('orc.encrypt'='k1:ssn')")
+    with pytest.raises(ConfigurationError, match="not known to ORC"), typed_errors():
+        own.sql(insert.replace("INTO", "OVERWRITE"))  # it would delete, and then fail
+    assert own.read.orc(f"{tmp_path}/t").first().ssn == MARKER
     own.sql(f"DROP TABLE {name}")
 
 

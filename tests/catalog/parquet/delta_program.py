@@ -254,7 +254,12 @@ class DeltaWork(Work):
         listed = ", ".join(f"'{name}'='{value}'" for name, value in options.items())
         with self.set(**{"iceberg-crypto.parquet.plaintext-reads": "allow"}):
             self.spark.sql(f"CREATE VIEW seen AS SELECT * FROM parquet.`{plain}` WITH ({listed})")
-            return self.told(lambda: self.spark.sql("SELECT * FROM seen").collect())
+            self.spark.sql("CREATE TABLE named (id INT) USING parquet")
+            self.spark.sql(f"CREATE VIEW of_table AS SELECT * FROM named WITH ({listed})")
+            return [
+                self.told(lambda: self.spark.sql(f"SELECT * FROM {view}").collect())
+                for view in ("seen", "of_table")
+            ]
 
     def token(self) -> Path:
         path = self.folder / "token"

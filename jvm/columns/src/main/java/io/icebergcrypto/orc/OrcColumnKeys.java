@@ -76,7 +76,9 @@ public final class OrcColumnKeys {
     OrcSettings own = new OrcSettings(session);
     if (own.isOurs() && !own.plaintextWrites()) {
       strict.add(OrcSettings.PLAINTEXT_WRITES);
-      strict.add(OrcSettings.PROVIDER);
+      if (new OrcSettings(ofTable).encrypt().isEmpty()) {
+        strict.add(OrcSettings.PROVIDER); // otherwise the table's is the one that has the keys
+      }
     }
 
     if (own.requireIntegrity()) {

@@ -191,18 +191,18 @@ final class EncryptedTableOperations implements ForwardingOperations {
   }
 
   private void restoreKeyId(TableMetadata before) {
-    TableMetadata restored = steps.withRotatedKeyId(before, delegate::current);
-    if (restored != null) {
-      try {
+    try {
+      TableMetadata restored = steps.withRotatedKeyId(before, delegate::current);
+      if (restored != null) {
         delegate.commit(delegate.current(), restored);
-      } catch (RuntimeException e) {
-        LOG.warn(
-            "{} was replaced while its master key was rotated, and has the earlier {} again:"
-                + " call rotate_master_key",
-            keys.tableName(),
-            EncryptionProperties.KEY_ID,
-            e);
       }
+    } catch (RuntimeException e) { // the commit before it is done
+      LOG.warn(
+          "{} may have been replaced while its master key was rotated, and have the earlier {}"
+              + " again: look at encryption_keys",
+          keys.tableName(),
+          EncryptionProperties.KEY_ID,
+          e);
     }
   }
 

@@ -94,13 +94,20 @@ final class StoredOptions {
     }
   }
 
-  /** From Spark 4 on, the text of a view may have options. */
+  /** From Spark 4 on, the text of a view may have options, also for a table. */
   private static BoxedUnit checkView(CatalogTable view, LogicalPlan part) {
-    if (part instanceof LogicalRelation read
-        && read.catalogTable().isEmpty()
-        && read.relation() instanceof HadoopFsRelation files) {
+    if (part instanceof LogicalRelation read && read.relation() instanceof HadoopFsRelation files) {
+      CatalogTable owner = view;
+      if (read.catalogTable().isDefined()) {
+        CatalogTable table = read.catalogTable().get();
+        check(table, files.options());
+        if (ignoringCase(table.storage().properties()).contains(PLAINTEXT_READS)) {
+          owner = table;
+        }
+      }
+
       refuse(view, files.options());
-      checkRead(view, files.options());
+      checkRead(owner, files.options());
     }
 
     return BoxedUnit.UNIT;
@@ -111,7 +118,7 @@ final class StoredOptions {
    */
   private static void checkRead(CatalogTable table, Map<String, String> inForce) {
     SessionState session = SparkSession.active().sessionState();
-    Map<String, String> options = CaseInsensitiveMap$.MODULE$.apply(inForce);
+    Map<String, String> options = ignoringCase(inForce);
     if (options.contains(PLAINTEXT_READS)
         && !ParquetCryptoFactory.readsPlaintext(session.newHadoopConf())
         && ParquetCryptoFactory.readsPlaintext(session.newHadoopConfWithOptions(options))) {
@@ -128,6 +135,10 @@ final class StoredOptions {
                       + " an option of the read, leave it out.",
                   name, PLAINTEXT_READS));
     }
+  }
+
+  private static Map<String, String> ignoringCase(Map<String, String> options) {
+    return CaseInsensitiveMap$.MODULE$.apply(options);
   }
 
   /**
