@@ -98,8 +98,9 @@ public final class CommitOutcome {
 
         List<Snapshot> added = ServerRefusal.added(metadata, changes);
         isMade = now != null && isIn(table, now, base, metadata, changes, added);
+        boolean isBehind = !isInLog(metadata, base); // a replacement that was begun before the base
         isNotMade =
-            (!isConflict || isNewer(now, base))
+            (!isConflict || isBehind || isNewer(now, base))
                 && (now == null || isAbsent(isOfRest, now, base, metadata, added));
       } catch (RuntimeException unreadable) {
         e.addSuppressed(unreadable);

@@ -306,17 +306,7 @@ class CommitOutcomeTest {
       Transaction rival = catalog.buildTable(name, TestLake.SCHEMA).replaceTransaction();
       TableOperations ops = new Conflicting(behind, false, rival::commitTransaction);
       Map<String, String> properties = Map.of(unique("p"), "");
-      Transaction own =
-          Transactions.replaceTableTransaction(
-              "t",
-              ops,
-              ops.current()
-                  .buildReplacement(
-                      TestLake.SCHEMA,
-                      PartitionSpec.unpartitioned(),
-                      SortOrder.unsorted(),
-                      ops.current().location(),
-                      properties));
+      Transaction own = replacement(ops, properties);
       for (Transaction each : ofRows ? List.of(own, rival) : List.<Transaction>of()) {
         each.newFastAppend().appendFile(file()).commit();
       }
@@ -374,6 +364,30 @@ class CommitOutcomeTest {
         assertThat(not).isInstanceOf(CommitFailedException.class);
       }
     }
+  }
+
+  /** It is the conflict with a commit that came before the replacement's own base was loaded. */
+  @Test
+  void aServerRefusesAReplacementThatWasBegunEarlier() {
+    TableIdentifier name = create(3, 100);
+    TableOperations ops =
+        new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, 0));
+    Transaction own = replacement(ops, Map.of());
+    catalog.loadTable(name).updateProperties().set("p", "").commit();
+    assertThat(catchThrowable(own::commitTransaction)).isInstanceOf(CommitFailedException.class);
+  }
+
+  private static Transaction replacement(TableOperations ops, Map<String, String> properties) {
+    TableMetadata before = ops.current();
+    return Transactions.replaceTableTransaction(
+        "t",
+        ops,
+        before.buildReplacement(
+            TestLake.SCHEMA,
+            PartitionSpec.unpartitioned(),
+            SortOrder.unsorted(),
+            before.location(),
+            properties));
   }
 
   private static void commitTo(ConflictingServer server) {
