@@ -256,10 +256,10 @@ class DeltaWork(Work):
             self.spark.sql(f"CREATE VIEW seen AS SELECT * FROM parquet.`{plain}` WITH ({listed})")
             self.spark.sql("CREATE TABLE named (id INT) USING parquet")
             self.spark.sql(f"CREATE VIEW of_table AS SELECT * FROM named WITH ({listed})")
-            return [
-                self.told(lambda: self.spark.sql(f"SELECT * FROM {view}").collect())
-                for view in ("seen", "of_table")
-            ]
+            return [self.selected("seen"), self.selected("of_table")]
+
+    def selected(self, view: str) -> str:
+        return self.told(lambda: self.spark.sql(f"SELECT * FROM {view}").collect())
 
     def token(self) -> Path:
         path = self.folder / "token"
