@@ -77,21 +77,23 @@ final class StaleReplacement {
 
   /**
    * The key id of a rotation that a commit has undone; null, where it has not. A REST server
-   * applies a replacement, which names the key id that it began with, to whatever is in force.
+   * applies a replacement, which names the key id that it began with, to whatever is in force. That
+   * none was is seen without a look at snapshots, which may be loaded late.
    *
    * @param before the metadata before the commit
    * @param now the metadata with it
    */
   static String undoneKeyId(TableMetadata before, TableMetadata now) {
-    String keyId = now == null ? null : EncryptionProperties.keyId(now.properties());
+    String keyId = EncryptionProperties.keyId(now.properties());
     if (before == null
         || keyId == null
+        || now.encryptionKeys().stream().anyMatch(key -> keyId.equals(key.encryptedById()))
         || !Keks.masterKeyIds(before).collect(Collectors.toSet()).equals(Set.of(keyId))) {
       return null;
     }
 
     Set<String> rotated = Keks.masterKeyIds(now).collect(Collectors.toSet());
-    return rotated.size() == 1 && !rotated.contains(keyId) ? rotated.iterator().next() : null;
+    return rotated.size() == 1 ? rotated.iterator().next() : null;
   }
 
   private boolean hasOlderKeks() {

@@ -83,6 +83,27 @@ class CommitStepsTest extends LakeFixture {
     }
   }
 
+  /** On REST, a replacement sets the key id that it began with, whatever was committed since. */
+  @Test
+  void aRotationThatAReplacementHasUndoneIsSeen() {
+    this.table = TestLake.createTable(catalog, 1);
+    TableMetadata before = TestLake.metadata(table);
+    TableMetadata.Builder undone = TableMetadata.buildFrom(before);
+    for (EncryptedKey kek : Kek.all(before)) {
+      undone.removeEncryptionKey(kek.keyId());
+      undone.addEncryptionKey(
+          new BaseEncryptedKey(kek.keyId(), kek.encryptedKeyMetadata(), "k2", kek.properties()));
+    }
+
+    TableMetadata now = undone.build();
+    assertThat(StaleReplacement.undoneKeyId(before, now)).isEqualTo("k2");
+    assertThat(StaleReplacement.undoneKeyId(before, before)).isNull();
+    TableMetadata rotated =
+        TableMetadata.buildFrom(now).setProperties(Map.of("encryption.key-id", "k2")).build();
+    assertThat(StaleReplacement.undoneKeyId(before, rotated)).isNull();
+    assertThat(StaleReplacement.undoneKeyId(rotated, rotated)).isNull();
+  }
+
   /** Statistics whose KEK was lost before would stop all commits of the table. */
   @Test
   void onlyNewStatisticsNeedTheirKek() {

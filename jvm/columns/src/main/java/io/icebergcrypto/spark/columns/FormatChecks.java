@@ -321,8 +321,8 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
         && table.storage().serde().get().toLowerCase(Locale.ROOT).contains(format);
   }
 
-  /** Whether the name of an option is about keys, ignoring case. */
-  private boolean concernsKeys(String option) {
+  /** Whether the name of an option or setting is about keys, ignoring case. */
+  public final boolean concernsKeys(String option) {
     String name = LateSettings.withoutPrefix(option);
     return names.stream().anyMatch(name.toLowerCase(Locale.ROOT)::startsWith);
   }

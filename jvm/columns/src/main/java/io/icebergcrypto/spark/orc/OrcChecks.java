@@ -3,7 +3,6 @@ package io.icebergcrypto.spark.orc;
 import io.icebergcrypto.orc.OrcColumnKeys;
 import io.icebergcrypto.spark.columns.FormatChecks;
 import java.util.List;
-import java.util.Locale;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
@@ -13,17 +12,9 @@ import org.apache.spark.sql.types.StructType;
 
 /** Checks writes and reads of ORC files before they begin. */
 public final class OrcChecks extends FormatChecks {
-  private static final List<String> NAMES =
-      List.of("orc.encrypt", "orc.mask", "orc.key.", "iceberg-crypto.");
-
   /** Spark makes one by this constructor. */
   public OrcChecks() {
-    super("orc", NAMES);
-  }
-
-  /** Whether the name of a setting is about keys, ignoring case. */
-  public static boolean concernsKeys(String name) {
-    return NAMES.stream().anyMatch(name.toLowerCase(Locale.ROOT)::startsWith);
+    super("orc", List.of("orc.encrypt", "orc.mask", "orc.key.", "iceberg-crypto."));
   }
 
   @Override

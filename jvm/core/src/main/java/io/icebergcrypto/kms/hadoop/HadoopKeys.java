@@ -43,7 +43,10 @@ final class HadoopKeys implements MasterKeys {
   @Override
   public ByteBuffer wrap(byte[] key, String keyId) {
     checkKeyId(keyId);
-    EncryptedKey made = generated(keyId);
+    String path = "key/" + keyId + "/_eek?eek_op=generate&num_keys=1";
+    JsonObject answer = http.ask(GENERATE, keyId, path, null);
+    EncryptedKey made =
+        EncryptedKey.of(answer, keyId).orElseThrow(() -> http.noHadoopKms(GENERATE, keyId));
     int number = made.number();
     byte[] start = made.encode();
     byte[] dataKey = decrypted(made, keyId);
@@ -103,12 +106,6 @@ final class HadoopKeys implements MasterKeys {
     throw new BadWrappedKeyException(
         String.format("A %s was not wrapped by %s under '%s'", wrapped, config, keyId),
         "Another key wrapped it, or the table's metadata was changed or cut off: restore it.");
-  }
-
-  private EncryptedKey generated(String keyId) {
-    String path = "key/" + keyId + "/_eek?eek_op=generate&num_keys=1";
-    return EncryptedKey.of(http.ask(GENERATE, keyId, path, null), keyId)
-        .orElseThrow(() -> http.noHadoopKms(GENERATE, keyId));
   }
 
   private byte[] decrypted(EncryptedKey eek, String keyId) {

@@ -28,7 +28,9 @@ final class FileOperations {
           Operation.call(
                   "examine_orc",
                   "",
-                  call -> Answer.value(OrcDoctor.examine(settings(call, OrcChecks::concernsKeys))))
+                  call ->
+                      Answer.value(
+                          OrcDoctor.examine(settings(call, new OrcChecks()::concernsKeys))))
               .onDriver());
 
   private FileOperations() {}
