@@ -53,7 +53,7 @@ junit = $(gradle) junit -PsparkJars="$(spark_jars)"
 REPORTS := jvm/build/reports
 POOL = -n 4 --dist loadscope --no-loadscope-reorder --junitxml=$(REPORTS)/python.xml
 classes = $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*") -PjunitReports=$(abspath $(REPORTS))
-by_night = $(if $(NIGHTLY),-m "")
+by_night = $(if $(NIGHTLY),-m "not soak")
 took = printf '%-12s %2d min %02d s\n' "$(1)" $$((SECONDS / 60)) $$((SECONDS % 60))
 
 # In place of MAKE, whose lines are run by `make -n`, too.
@@ -137,7 +137,7 @@ left_out = echo "left out: $(1)"; exit 0
 .PHONY: $(PARTS)
 $(SPARKS:%=spark-%): spark-%:
 	$(call ready,$(JARS) jvm/build/.olderTestJars .venv-$*/.test,tests)
-	@$(on_java); .venv-$*/bin/pytest $(SPARK_TESTS) $(POOL) $(by_night) $(ARGS)
+	@$(on_java); .venv-$*/bin/pytest $(SPARK_TESTS) $(POOL) $(if $(NIGHTLY),-m "not elsewhere and not soak") $(ARGS)
 
 # pyenv's programs come first: the one on the PATH may only tell that there is none.
 $(PYTHONS:%=python-%): python-%: setup-test
@@ -176,16 +176,16 @@ nightly-tools: setup-test #+ Install what only `make nightly` needs: Flink, olde
 .PHONY: nightly
 nightly: export NIGHTLY := 1
 nightly: export SEED := $(DRAWN)
-nightly: nightly-tools ## Run all tests on all catalogs, `make matrix`, soak and benchmarks; with a new seed (SEED=n repeats one)
+nightly: nightly-tools ## Run all tests on all catalogs, `make matrix` and benchmarks; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
-	$(call in_turn,test $(PARTS) soak bench-check bench-scale)
+	$(call in_turn,test $(PARTS) bench-check bench-scale)
 
 .PHONY: tested-versions
 tested-versions: #+ Write the tables of docs/tested-versions.md from the last `make nightly` (PARTIAL=1: also when it did not end)
 	@"$(PYTHON)" dev/tested_versions.py build/nightly $(if $(PARTIAL),--partial)
 
 .PHONY: soak
-soak: setup-test #+ Kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long
+soak: setup-test #+ For most of a day: kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long; older Sparks on all catalogs
 	@echo "SEED=$(DRAWN)"
 	$(junit) -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|CheckedLoadTest|KeyPruningTest|RandomHistoryTest)"
 	$(junit) -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
@@ -195,6 +195,7 @@ soak: setup-test #+ Kill writers, 50 a catalog, and rotations and rewritten tabl
 	$(on_java); ICEBERG_CRYPTO_FAULT_SECONDS=600 $(VENV)/bin/pytest -m "" tests/catalog/tables/test_every_call.py
 	$(on_java); ICEBERG_CRYPTO_S3_SECONDS=600 $(VENV)/bin/pytest -m "" tests/catalog/proof/test_s3_faults.py
 	$(on_java); ICEBERG_CRYPTO_TWIN_MINUTES=60 ICEBERG_CRYPTO_KEYED_MINUTES=60 $(VENV)/bin/pytest -m "" tests/twin -k new_histories
+	@$(again) matrix PARTS="$(SPARKS:%=spark-%)" ARGS='-m ""'
 
 BENCH = build/benchmarks/results.json
 bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)

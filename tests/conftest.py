@@ -65,7 +65,7 @@ def leave_to_the_night(item: pytest.Item) -> None:
         raise pytest.UsageError(f"{item.nodeid} names a catalog that does not exist: {by_day}")
     kind = item.callspec.params.get("lake") if hasattr(item, "callspec") else None
     if kind is not None and kind not in by_day:
-        item.add_marker(pytest.mark.nightly)
+        item.add_marker(pytest.mark.elsewhere)
 
 
 @pytest.hookimpl(hookwrapper=True)

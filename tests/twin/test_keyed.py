@@ -31,7 +31,7 @@ from twin.searching import settings_of
 
 SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "1"))  # another each night
 FIXED = int(os.environ.get("ICEBERG_CRYPTO_TWIN_SEED", "1"))
-MINUTES = float(os.environ.get("ICEBERG_CRYPTO_KEYED_MINUTES", "10"))
+MINUTES = float(os.environ.get("ICEBERG_CRYPTO_KEYED_MINUTES", "3"))
 STEPS = 4
 
 

@@ -21,7 +21,7 @@ from twin.tally import Tally
 
 SEED = int(os.environ.get("ICEBERG_CRYPTO_SEED", "1"))  # another each night
 FIXED = int(os.environ.get("ICEBERG_CRYPTO_TWIN_SEED", "1"))
-MINUTES = float(os.environ.get("ICEBERG_CRYPTO_TWIN_MINUTES", "10"))
+MINUTES = float(os.environ.get("ICEBERG_CRYPTO_TWIN_MINUTES", "3"))
 STEPS = int(os.environ.get("ICEBERG_CRYPTO_TWIN_STEPS", "12"))
 
 

@@ -80,8 +80,8 @@ def test_executors_come_and_go(world: World, tmp_path: Path) -> None:
     allocation = {
         "enabled": "true",
         "shuffleTracking.enabled": "true",
-        "shuffleTracking.timeout": "1s",
-        "executorIdleTimeout": "1s",
+        "shuffleTracking.timeout": "5s",
+        "executorIdleTimeout": "5s",  # not between two statements: an executor takes seconds to start
         "minExecutors": "0",
         "maxExecutors": "2",
     }

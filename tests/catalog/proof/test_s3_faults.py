@@ -24,7 +24,7 @@ from servers.stores import ObjectStore, start_store
 
 pytestmark = pytest.mark.nightly
 
-SECONDS = float(os.environ.get("ICEBERG_CRYPTO_S3_SECONDS", "100"))  # for each operation
+SECONDS = float(os.environ.get("ICEBERG_CRYPTO_S3_SECONDS", "30"))  # for each operation
 SEED = os.environ.get("ICEBERG_CRYPTO_SEED", "1")
 
 # Iceberg's S3 client tries again in the one, and never in the other: then each fault is seen above it.
