@@ -176,7 +176,7 @@ nightly-tools: setup-test #+ Install what only `make nightly` needs: Flink, olde
 .PHONY: nightly
 nightly: export NIGHTLY := 1
 nightly: export SEED := $(DRAWN)
-nightly: nightly-tools ## Run all tests on all catalogs, `make matrix` and benchmarks; with a new seed (SEED=n repeats one)
+nightly: nightly-tools ## Run all tests, each on one catalog more than by day, `make matrix` and benchmarks; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
 	$(call in_turn,test $(PARTS) bench-check bench-scale)
 
@@ -185,9 +185,9 @@ tested-versions: #+ Write the tables of docs/tested-versions.md from the last `m
 	@"$(PYTHON)" dev/tested_versions.py build/nightly $(if $(PARTIAL),--partial)
 
 .PHONY: soak
-soak: setup-test #+ For most of a day: kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long; older Sparks on all catalogs
+soak: setup-test #+ For most of a day: kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long; all tests on all catalogs, also on older Sparks
 	@echo "SEED=$(DRAWN)"
-	$(junit) -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|CheckedLoadTest|KeyPruningTest|RandomHistoryTest)"
+	$(junit) -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|CheckedLoadTest|KeyPruningTest|RandomHistoryTest|EveryCallTest)"
 	$(junit) -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
 	$(on_java); ICEBERG_CRYPTO_FUZZ=200000 $(VENV)/bin/pytest tests/unit/test_fuzz.py
 	$(on_java); ICEBERG_CRYPTO_FLIPS=500 $(VENV)/bin/pytest tests/tamper
@@ -195,6 +195,7 @@ soak: setup-test #+ For most of a day: kill writers, 50 a catalog, and rotations
 	$(on_java); ICEBERG_CRYPTO_FAULT_SECONDS=600 $(VENV)/bin/pytest -m "" tests/catalog/tables/test_every_call.py
 	$(on_java); ICEBERG_CRYPTO_S3_SECONDS=600 $(VENV)/bin/pytest -m "" tests/catalog/proof/test_s3_faults.py
 	$(on_java); ICEBERG_CRYPTO_TWIN_MINUTES=60 ICEBERG_CRYPTO_KEYED_MINUTES=60 $(VENV)/bin/pytest -m "" tests/twin -k new_histories
+	$(on_java); $(VENV)/bin/pytest $(POOL) -m soak --ignore=tests/catalog/tables/test_every_call.py
 	@$(again) matrix PARTS="$(SPARKS:%=spark-%)" ARGS='-m ""'
 
 BENCH = build/benchmarks/results.json

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -31,14 +32,16 @@ TESTS = Path(__file__).parent
 BY_DAY = ("jdbc",)
 # What differs on each: on one that signs and one that does not.
 EACH_BY_DAY = ("jdbc", "rest")
+# By night a test runs on one more catalog, which this draws; in `make soak` on all.
+SEED = os.environ.get("ICEBERG_CRYPTO_SEED", "1")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     require_named()
     items.sort(key=lambda item: place(group(item.nodeid)))
+    leave_to_the_night(items)
     for item in items:
-        leave_to_the_night(item)
         for why in too_old(item):
             item.add_marker(pytest.mark.skip(why))
         if "spark" in getattr(item, "fixturenames", ()) and group(item.nodeid) not in SESSIONS:
@@ -57,15 +60,31 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(".")))
 
 
-def leave_to_the_night(item: pytest.Item) -> None:
-    """A test of `lake` runs by day on the catalogs of BY_DAY, or of its mark: none named is EACH_BY_DAY."""
-    mark = item.get_closest_marker("catalogs")
-    by_day = (mark.args or EACH_BY_DAY) if mark else BY_DAY
-    if not set(by_day) <= set(KINDS):
-        raise pytest.UsageError(f"{item.nodeid} names a catalog that does not exist: {by_day}")
-    kind = item.callspec.params.get("lake") if hasattr(item, "callspec") else None
-    if kind is not None and kind not in by_day:
-        item.add_marker(pytest.mark.elsewhere)
+def leave_to_the_night(items: list[pytest.Item]) -> None:
+    """A test of `lake` runs by day on the catalogs of BY_DAY, or of its mark: none named is EACH_BY_DAY.
+
+    By night it runs on one of the others, too, and a test with the mark nightly on one of all.
+    """
+    others: dict[tuple[str, str], list[tuple[str, pytest.Item]]] = {}
+    for item in items:
+        mark = item.get_closest_marker("catalogs")
+        by_day = (mark.args or EACH_BY_DAY) if mark else BY_DAY
+        if not set(by_day) <= set(KINDS):
+            raise pytest.UsageError(f"{item.nodeid} names a catalog that does not exist: {by_day}")
+        call = getattr(item, "callspec", None)
+        if call is None or "lake" not in call.params:
+            continue
+        kind = call.params["lake"]
+        if kind not in by_day:
+            item.add_marker(pytest.mark.elsewhere)
+        if kind not in by_day or item.get_closest_marker("nightly"):
+            case = sorted((name, at) for name, at in call.indices.items() if name != "lake")
+            others.setdefault((item.nodeid.partition("[")[0], str(case)), []).append((kind, item))
+    for test, variants in others.items():
+        drawn = Random(f"{SEED} {test}").choice(sorted(kind for kind, _ in variants))
+        for kind, item in variants:
+            if kind != drawn:
+                item.add_marker(pytest.mark.soak)
 
 
 @pytest.hookimpl(hookwrapper=True)
