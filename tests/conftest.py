@@ -78,8 +78,8 @@ def leave_to_the_night(items: list[pytest.Item]) -> None:
         if kind not in by_day:
             item.add_marker(pytest.mark.elsewhere)
         if kind not in by_day or item.get_closest_marker("nightly"):
-            case = sorted((name, at) for name, at in call.indices.items() if name != "lake")
-            others.setdefault((item.nodeid.partition("[")[0], str(case)), []).append((kind, item))
+            case = "-".join(part for part in call.id.split("-") if part != kind)
+            others.setdefault((item.nodeid.partition("[")[0], case), []).append((kind, item))
     for test, variants in others.items():
         drawn = Random(f"{SEED} {test}").choice(sorted(kind for kind, _ in variants))
         for kind, item in variants:
