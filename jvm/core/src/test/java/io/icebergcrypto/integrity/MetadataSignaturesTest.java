@@ -21,6 +21,7 @@ import io.icebergcrypto.metadata.CanonicalJson;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
+import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.PlainKms;
 import io.icebergcrypto.testing.TestLake;
@@ -344,7 +345,8 @@ class MetadataSignaturesTest extends LakeFixture {
       assertThat(Watched.READS).hasValue(1);
       loaded.updateProperties().set("a", "b").commit();
       TestLake.append(loaded, 2);
-      assertThat(Watched.READS).hasValue(1);
+      int looks = backend == Backend.HADOOP ? 2 : 0; // at its beginning: is it still this table's?
+      assertThat(Watched.READS).hasValue(1 + looks);
       Map<String, Object> calls = session.context().kms().metrics().snapshot();
       assertThat(calls.get("unwrap_calls")).hasToString("1");
       assertThat(calls.get("wrap_calls")).hasToString("0");

@@ -18,6 +18,7 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadata.MetadataLogEntry;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.UpdateRequirements;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
@@ -45,6 +46,9 @@ public final class CommitOutcome {
 
   /** SQL's class of states for a connection that cannot be made, or broke. */
   private static final String CONNECTION_EXCEPTION = "08";
+
+  /** What Iceberg's catalogs say, also behind a server. */
+  private static final String IS_A_VIEW = "View with same name already exists";
 
   private CommitOutcome() {}
 
@@ -101,10 +105,13 @@ public final class CommitOutcome {
         boolean isBehind = !isInLog(metadata, base); // a replacement that was begun before the base
         isNotMade =
             (!isConflict || isBehind || isNewer(now, base))
-                && (now == null || isAbsent(isOfRest, now, base, metadata, added));
+                && (now == null
+                    || isAbsent(isOfRest, now, base, metadata, added)
+                    || isConflict && isBehind && !fits(table, base, metadata, changes, added));
       } catch (RuntimeException unreadable) {
         e.addSuppressed(unreadable);
-        throw isUnknown || isAnotherTable(unreadable) || isOfRest && isRefused(e, unreadable)
+        boolean isRefused = isOfRest ? isRefused(e, unreadable) : isOfAnotherKind(e, unreadable);
+        throw isUnknown || isAnotherTable(unreadable) || isRefused
             ? e
             : unknown("the catalog failed", e, tableName);
       }
@@ -130,10 +137,20 @@ public final class CommitOutcome {
    */
   private static boolean isRefused(RuntimeException commit, RuntimeException load) {
     if (load instanceof NoSuchTableException || load instanceof NoSuchNamespaceException) {
-      return !(commit instanceof CommitFailedException || commit instanceof AlreadyExistsException);
+      return isOfAnotherKind(commit, load)
+              && String.valueOf(commit.getMessage()).startsWith(IS_A_VIEW)
+          || !(commit instanceof CommitFailedException || commit instanceof AlreadyExistsException);
     }
 
     return isOfLogin(load) && isOfLogin(commit);
+  }
+
+  /**
+   * Whether a table was refused because there is one of its name, and there is no such table: it is
+   * a view, or another format's table. A server's load may be older than its refusal.
+   */
+  private static boolean isOfAnotherKind(RuntimeException commit, RuntimeException load) {
+    return commit instanceof AlreadyExistsException && load instanceof NoSuchTableException;
   }
 
   private static boolean isOfLogin(RuntimeException e) {
@@ -239,6 +256,37 @@ public final class CommitOutcome {
                         || since(base, now, added)
                             .anyMatch(
                                 other -> other.sequenceNumber() == snapshot.sequenceNumber()));
+  }
+
+  /**
+   * Whether a server could take a replacement that was begun before its base: other commits must
+   * not have given away the ids of its rows, or of its columns, partition fields or orders.
+   */
+  private static boolean fits(
+      TableOperations table,
+      TableMetadata base,
+      TableMetadata metadata,
+      List<MetadataUpdate> changes,
+      List<Snapshot> added) {
+    if (base == null) {
+      return true; // nothing is in its way
+    }
+
+    if (added.stream()
+        .map(Snapshot::firstRowId)
+        .anyMatch(id -> id != null && id < base.nextRowId())) {
+      return false;
+    }
+
+    List<MetadataLogEntry> log = metadata.previousFiles();
+    String begun = log.get(log.size() - 1).file();
+    try {
+      UpdateRequirements.forReplaceTable(TableMetadataParser.read(table.io(), begun), changes)
+          .forEach(requirement -> requirement.validate(base));
+      return true;
+    } catch (CommitFailedException e) {
+      return false;
+    }
   }
 
   private static boolean isInLog(TableMetadata now, TableMetadata base) {

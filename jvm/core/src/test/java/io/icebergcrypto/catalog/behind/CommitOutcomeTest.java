@@ -377,6 +377,27 @@ class CommitOutcomeTest {
     assertThat(catchThrowable(own::commitTransaction)).isInstanceOf(CommitFailedException.class);
   }
 
+  /**
+   * Which the metadata in force cannot take: it was not made. One that it can take may have been.
+   */
+  @Test
+  void aServerRefusesARowsReplacementThatWasBegunEarlier() {
+    for (int formatVersion : List.of(2, 3)) {
+      for (Change rival : List.of(APPEND, COLUMN)) {
+        TableIdentifier name = create(formatVersion, 100);
+        TableOperations ops =
+            new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, 0));
+        Transaction own = replacement(ops, Map.of());
+        own.newFastAppend().appendFile(file()).commit();
+        rival.run.accept(catalog.loadTable(name));
+        boolean fits = rival == APPEND && formatVersion == 2;
+        assertThat(catchThrowable(own::commitTransaction))
+            .as("%s, version %d", rival, formatVersion)
+            .isInstanceOf(fits ? CommitStateUnknownException.class : CommitFailedException.class);
+      }
+    }
+  }
+
   private static Transaction replacement(TableOperations ops, Map<String, String> properties) {
     TableMetadata before = ops.current();
     return Transactions.replaceTableTransaction(
