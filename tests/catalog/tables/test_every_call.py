@@ -20,7 +20,7 @@ import pytest
 from harness.counts import told
 from harness.files import ENCRYPTED_MAGIC, MARKER, files_below, magic
 from harness.lake import COLUMNS, Lake, tblproperties
-from harness.world import World, catalog_conf
+from harness.world import catalog_conf
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -34,7 +34,6 @@ READS = ("OPEN", "LIST", "UNWRAP", "QUERY")
 MAY_BE_MADE = re.compile("may have (been )?made")
 SECONDS = int(os.environ.get("ICEBERG_CRYPTO_FAULT_SECONDS", "20"))
 """How long one statement is tried on one catalog; what was left out is printed."""
-SEED = os.environ.get("ICEBERG_CRYPTO_SEED", "1")
 
 
 @dataclass(frozen=True)
@@ -264,39 +263,25 @@ class Trials:
         assert not [path for path in found if path.stat().st_size], found
 
 
-def on_catalogs() -> Iterator[Any]:
-    """Each statement on three catalogs, by night on one of them, drawn by the seed."""
-    kinds = ("jdbc", "rest", "hadoop")
-    for name in STATEMENTS:
-        drawn = Random(f"{SEED} {name}").choice(kinds)
-        for kind in kinds:
-            yield pytest.param(
-                name, kind, marks=pytest.mark.nightly if kind == drawn else pytest.mark.soak
-            )
-
-
-@pytest.mark.parametrize(("name", "kind"), on_catalogs())
+@pytest.mark.nightly
+@pytest.mark.parametrize("lake", ["jdbc", "rest", "hadoop"], indirect=True)
+@pytest.mark.parametrize("name", STATEMENTS)
 def test_every_call(
-    spark: SparkSession,
-    world: World,
-    name: str,
-    kind: str,
-    tmp_path: Path,
-    record_property: Callable[[str, object], None],
+    lake: Lake, tmp_path: Path, name: str, record_property: Callable[[str, object], None]
 ) -> None:
     """Each call that changes something, with each fault, and each that reads, in any order, while there is time."""
-    trials = Trials(Lake(spark, world, kind, f"enc_{kind}"), tmp_path, STATEMENTS[name])
+    trials = Trials(lake, tmp_path, STATEMENTS[name])
     changes, reads = trials.count(CHANGES), trials.count(READS)
     left = [
         *((CHANGES, fault, n) for fault in ("FAILED", "LOST", "KILLED") for n in range(changes)),
         *((READS, "FAILED", n) for n in range(reads)),
     ]
-    Random(SEED).shuffle(left)
+    Random(os.environ.get("ICEBERG_CRYPTO_SEED", "1")).shuffle(left)
     hits: Counter[str] = Counter()
     until = time.monotonic() + SECONDS
     while left and time.monotonic() < until:
         kinds, fault, number = left.pop()
         hit = trials.one(kinds, fault, number)
         hits[f"{fault} {hit.split()[0] if hit else 'not reached'}"] += 1
-    record_property("counts", f"{name} on {kind}: {told(hits)}; {len(left)} left out")
+    record_property("counts", f"{name} on {lake.kind}: {told(hits)}; {len(left)} left out")
     assert hits
