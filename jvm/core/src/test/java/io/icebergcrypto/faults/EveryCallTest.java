@@ -73,6 +73,15 @@ class EveryCallTest extends LakeFixture {
     return EnumSet.of(Backend.JDBC, Backend.HADOOP);
   }
 
+  /** One, which the seed draws; {@code make soak} has all, and so has a look at some ways. */
+  @Override
+  protected Set<Backend> byNight() {
+    List<Backend> all = List.of(Backend.JDBC, Backend.HADOOP, Backend.REST);
+    return STEP == 1 || !WAY.equals(".*")
+        ? EnumSet.copyOf(all)
+        : EnumSet.of(all.get(Math.floorMod(Fuzz.SEED / STEP, all.size())));
+  }
+
   @Override
   protected Map<String, String> properties() {
     Map<String, String> all = new HashMap<>();

@@ -6,6 +6,7 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -52,11 +53,16 @@ public abstract class LakeFixture {
         .collect(Collectors.toSet());
   }
 
+  /** The backends that {@code make nightly} takes; those beside are left to {@code make soak}. */
+  protected Set<Backend> byNight() {
+    return EnumSet.allOf(Backend.class);
+  }
+
   /** A test's tag may name one more backend that it has by day, because it differs there. */
   @BeforeEach
   protected void openLake(TestInfo test) throws IOException {
     boolean isOfDay = byDay().contains(backend) || test.getTags().contains(backend.name());
-    assumeTrue(NIGHTLY || isOfDay, "left to the night");
+    assumeTrue(NIGHTLY ? byNight().contains(backend) : isOfDay, "left to the night");
     Map<String, String> all = new HashMap<>(TestKeystore.create(folder, "k1", "k2").properties());
     Map<String, String> own = properties();
     if (own.containsKey("encryption.kms-impl")) {

@@ -10,37 +10,30 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /** A PostgreSQL server of the system's package, with a database of its own, on 127.0.0.1. */
 public final class PostgresServer implements AutoCloseable {
   private static final Path DEBIAN = Path.of("/usr/lib/postgresql");
 
+  private final Path bin;
   private final Path folder;
-  private final Process process;
   private final int port;
 
   /** Makes the database and starts the server. */
   public PostgresServer() throws IOException {
-    Path bin = programs().orElseThrow();
+    this.bin = programs().orElseThrow();
     // not in a folder of JUnit's, into which a server that is not root cannot look
     this.folder = Files.createTempDirectory("iceberg-crypto-postgres");
     if (isRoot()) {
       run(List.of("chown", "nobody", folder.toString()));
     }
 
-    Path data = folder.resolve("data");
-    run(command(bin.resolve("initdb"), "-D", data, "-A", "trust", "-U", "iceberg", "--no-sync"));
+    run("initdb", "-A", "trust", "-U", "iceberg", "--no-sync");
     this.port = ServerProcess.freePort();
-    this.process =
-        new ProcessBuilder(
-                command(
-                    bin.resolve("postgres"), "-D", data, "-h", "127.0.0.1", "-p", port, "-k", ""))
-            .redirectErrorStream(true)
-            .redirectOutput(folder.resolve("server.log").toFile())
-            .start();
-    ServerProcess.awaitPort(port);
+    String options = String.format("-h 127.0.0.1 -p %d -k ''", port);
+    // waits until the server takes connections: its port is open before
+    run("pg_ctl", "start", "-w", "-l", folder.resolve("server.log"), "-o", options);
     Tested.server("PostgreSQL", version());
   }
 
@@ -77,22 +70,21 @@ public final class PostgresServer implements AutoCloseable {
 
   @Override
   public void close() throws IOException {
-    // SIGINT is PostgreSQL's fast shutdown, which does not wait for clients
-    run(List.of("kill", "-INT", String.valueOf(process.pid())));
-    process.onExit().completeOnTimeout(process, 30, TimeUnit.SECONDS).join().destroyForcibly();
-
+    run("pg_ctl", "stop", "-w", "-m", "fast"); // which does not wait for clients
     run(List.of("rm", "-r", folder.toString()));
   }
 
-  /** PostgreSQL refuses to run as root. */
-  private static List<String> command(Object... words) {
+  /** Runs a program on the data. PostgreSQL's refuse to run as root. */
+  private void run(String program, Object... options) throws IOException {
     List<String> command = new ArrayList<>();
     if (isRoot()) {
       command.addAll(List.of("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"));
     }
 
-    Stream.of(words).map(String::valueOf).forEach(command::add);
-    return command;
+    command.addAll(
+        List.of(bin.resolve(program).toString(), "-D", folder.resolve("data").toString()));
+    Stream.of(options).map(String::valueOf).forEach(command::add);
+    run(command);
   }
 
   private static boolean isRoot() {

@@ -9,6 +9,7 @@ import java.sql.SQLTimeoutException;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.iceberg.BaseMetastoreTableOperations;
@@ -47,8 +48,9 @@ public final class CommitOutcome {
   /** SQL's class of states for a connection that cannot be made, or broke. */
   private static final String CONNECTION_EXCEPTION = "08";
 
-  /** What Iceberg's catalogs say, also behind a server. */
-  private static final String IS_A_VIEW = "View with same name already exists";
+  /** What Iceberg's catalogs, also behind a server, and Polaris say of a view, or what it is. */
+  private static final Pattern IS_NO_TABLE =
+      Pattern.compile("(?!Table )\\w.* with same name already exists");
 
   private CommitOutcome() {}
 
@@ -91,27 +93,28 @@ public final class CommitOutcome {
         throw e;
       }
 
+      List<Snapshot> added = ServerRefusal.added(metadata, changes);
+      boolean isThere = isOfRest && names(e, added);
       boolean isMade;
       boolean isNotMade;
       try {
         TableMetadata now = table.refresh();
         boolean isConflict = isOfRest && e instanceof CommitFailedException;
-        if (isConflict && !isNewer(now, base)) {
+        if ((isConflict || isThere) && !isNewer(now, base)) {
           now = table.refresh(); // of a cache, or a replica that lags
         }
 
-        List<Snapshot> added = ServerRefusal.added(metadata, changes);
         isMade = now != null && isIn(table, now, base, metadata, changes, added);
-        boolean isBehind = !isInLog(metadata, base); // a replacement that was begun before the base
+        boolean isTold = !isConflict || isNewer(now, base);
         isNotMade =
-            (!isConflict || isBehind || isNewer(now, base))
-                && (now == null
-                    || isAbsent(isOfRest, now, base, metadata, added)
-                    || isConflict && isBehind && !fits(table, base, metadata, changes, added));
+            !isMade
+                && !isThere
+                && (isTold && (now == null || isAbsent(isOfRest, now, base, metadata, added))
+                    || isConflict && !fits(table, base, metadata, changes, added));
       } catch (RuntimeException unreadable) {
         e.addSuppressed(unreadable);
         boolean isRefused = isOfRest ? isRefused(e, unreadable) : isOfAnotherKind(e, unreadable);
-        throw isUnknown || isAnotherTable(unreadable) || isRefused
+        throw isUnknown || isAnotherTable(unreadable) || isRefused && !isThere
             ? e
             : unknown("the catalog failed", e, tableName);
       }
@@ -132,13 +135,21 @@ public final class CommitOutcome {
   }
 
   /**
+   * Whether a refusal names a snapshot of the request: that is there, and the request came twice.
+   */
+  private static boolean names(RuntimeException refusal, List<Snapshot> added) {
+    String words = String.valueOf(refusal.getMessage());
+    return added.stream().anyMatch(own -> words.contains(String.valueOf(own.snapshotId())));
+  }
+
+  /**
    * Whether a REST server's answers to a commit and to the load after it agree that nothing was
    * done: there is no table, or the login has expired.
    */
   private static boolean isRefused(RuntimeException commit, RuntimeException load) {
     if (load instanceof NoSuchTableException || load instanceof NoSuchNamespaceException) {
       return isOfAnotherKind(commit, load)
-              && String.valueOf(commit.getMessage()).startsWith(IS_A_VIEW)
+              && IS_NO_TABLE.matcher(String.valueOf(commit.getMessage())).lookingAt()
           || !(commit instanceof CommitFailedException || commit instanceof AlreadyExistsException);
     }
 
@@ -215,7 +226,7 @@ public final class CommitOutcome {
         base == null && Objects.equals(now.uuid(), metadata.uuid())
             || (added.isEmpty()
                 ? hasAddedKeys(now, base, metadata, changes)
-                : added.stream().anyMatch(snapshot -> has(now, snapshot))
+                : added.stream().anyMatch(snapshot -> has(now, snapshot) || has(base, snapshot))
                     || since(base, now, added).anyMatch(child -> isChild(child, now, added)));
     return isVisible
         || isSame(now, metadata)
@@ -259,8 +270,9 @@ public final class CommitOutcome {
   }
 
   /**
-   * Whether a server could take a replacement that was begun before its base: other commits must
-   * not have given away the ids of its rows, or of its columns, partition fields or orders.
+   * Whether a server could take a commit on its base. It could, unless that is a replacement which
+   * was begun earlier: other commits may have given away the ids of its rows, or of its columns,
+   * partition fields or orders. One without a snapshot can be made twice without harm.
    */
   private static boolean fits(
       TableOperations table,
@@ -268,13 +280,14 @@ public final class CommitOutcome {
       TableMetadata metadata,
       List<MetadataUpdate> changes,
       List<Snapshot> added) {
-    if (base == null) {
+    if (base == null || isInLog(metadata, base)) {
       return true; // nothing is in its way
     }
 
-    if (added.stream()
-        .map(Snapshot::firstRowId)
-        .anyMatch(id -> id != null && id < base.nextRowId())) {
+    if (added.isEmpty()
+        || added.stream()
+            .map(Snapshot::firstRowId)
+            .anyMatch(id -> id != null && id < base.nextRowId())) {
       return false;
     }
 

@@ -15,6 +15,7 @@ import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
+import org.apache.iceberg.BaseTransaction;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.ExpireSnapshots.CleanupLevel;
@@ -366,6 +367,26 @@ class CommitOutcomeTest {
     }
   }
 
+  /** A snapshot that it names is there, whatever the next load has; a staged one has no branch. */
+  @Test
+  void aServerThatNamesTheSnapshotHasMadeTheCommit() {
+    for (boolean staged : List.of(true, false)) {
+      for (int stale = 0; stale <= 2; stale++) {
+        TableIdentifier name = create(3, 100);
+        TableOperations ops =
+            new ThroughOutcome(new ConflictingServer(behind(name), true, () -> {}, true, stale));
+        Transaction replacement = replacement(ops, Map.of());
+        replacement.newFastAppend().appendFile(file()).commit();
+        AppendFiles stage = new BaseTable(ops, "t").newFastAppend().appendFile(file()).stageOnly();
+        Throwable told = catchThrowable(staged ? stage::commit : replacement::commitTransaction);
+        boolean isSeen = stale < 2;
+        assertThat(told)
+            .as("staged: %s, %d stale loads", staged, stale)
+            .matches(thrown -> isSeen ? thrown == null : isUnknown(thrown));
+      }
+    }
+  }
+
   /** It is the conflict with a commit that came before the replacement's own base was loaded. */
   @Test
   void aServerRefusesAReplacementThatWasBegunEarlier() {
@@ -383,19 +404,47 @@ class CommitOutcomeTest {
   @Test
   void aServerRefusesARowsReplacementThatWasBegunEarlier() {
     for (int formatVersion : List.of(2, 3)) {
-      for (Change rival : List.of(APPEND, COLUMN)) {
+      for (Change rival : List.of(APPEND, COLUMN, SET)) {
         TableIdentifier name = create(formatVersion, 100);
         TableOperations ops =
             new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, 0));
         Transaction own = replacement(ops, Map.of());
         own.newFastAppend().appendFile(file()).commit();
         rival.run.accept(catalog.loadTable(name));
-        boolean fits = rival == APPEND && formatVersion == 2;
+        boolean fits = rival == SET || rival == APPEND && formatVersion == 2;
         assertThat(catchThrowable(own::commitTransaction))
             .as("%s, version %d", rival, formatVersion)
             .isInstanceOf(fits ? CommitStateUnknownException.class : CommitFailedException.class);
       }
     }
+  }
+
+  /** The attempt before has made it, as the base shows; then a replica lags. */
+  @Test
+  void aReplacementThatIsInItsBaseWasMade() {
+    TableIdentifier name = create(3, 100);
+    TableMetadata before = behind(name).current();
+    Transaction own = replacement(new ThroughOutcome(behind(name)), Map.of());
+    own.newFastAppend().appendFile(file()).commit();
+    TableMetadata wanted = ((BaseTransaction) own).currentMetadata();
+    own.commitTransaction();
+    TableMetadata base = behind(name).current();
+    ForwardingOperations lagging =
+        new ForwardingOperations() {
+          @Override
+          public TableOperations below() {
+            return new ConflictingServer(behind(name), false, () -> {}, 0);
+          }
+
+          @Override
+          public TableMetadata refresh() {
+            return before;
+          }
+        };
+    assertThat(
+            catchThrowable(
+                () -> CommitOutcome.commit("t", lagging, true, base, wanted, wanted.changes())))
+        .isNull();
   }
 
   private static Transaction replacement(TableOperations ops, Map<String, String> properties) {
