@@ -375,13 +375,15 @@ class StreamsTest {
   void theStorageIsClosedWhenTheLastBlockCannotBeWritten() throws IOException {
     for (int writes = 0; writes < 2; writes++) { // the header, and the block
       FailingStorage storage = new FailingStorage(writes);
-      EncryptingStream out = new EncryptingStream(storage, file.keyMetadata());
+      List<Long> written = new ArrayList<>();
+      EncryptingStream out = new EncryptingStream(storage, file.keyMetadata(), written::add);
       out.write(plaintext(100));
       assertThatThrownBy(out::close)
           .hasMessage("the disk is on fire")
           .satisfies(e -> assertThat(e.getSuppressed()[0]).hasMessage("the connection is lost"));
       out.close();
       assertThat(storage.closed).isEqualTo(1);
+      assertThat(written).isEmpty();
     }
   }
 }
