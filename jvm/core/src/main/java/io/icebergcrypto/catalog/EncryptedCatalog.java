@@ -23,6 +23,7 @@ import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseMetadataTable;
+import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
@@ -89,7 +90,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
       Map<String, String> behind = settings.propertiesBehind();
       FailFastFileIO.configure(behind);
       EncryptionManagerFactory managers = EncryptionManagerFactory.load(properties);
-      reporter = HandoverMetricsReporter.load(properties);
+      reporter = CatalogUtil.loadMetricsReporter(properties);
       behind.putAll(HandoverMetricsReporter.propertiesFor(reporter));
       if (KmsClients.isConfigured(properties)) {
         kms = KmsClients.create(properties);
