@@ -4,7 +4,7 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.config.IcebergVersion;
+import io.icebergcrypto.config.IcebergVersions;
 import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.kms.call.Causes;
@@ -206,7 +206,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
 
   private static boolean isKeyChange(TableMetadata base, TableMetadata metadata) {
     return !Objects.equals(keyId(base), keyId(metadata))
-        || IcebergVersion.keepsRemovedKeysOnHive() && !keys(metadata).containsAll(keys(base));
+        || IcebergVersions.KEEPS_REMOVED_KEYS_ON_HIVE && !keys(metadata).containsAll(keys(base));
   }
 
   private static Set<String> keys(TableMetadata metadata) {
