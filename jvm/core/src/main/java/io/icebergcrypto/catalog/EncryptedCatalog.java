@@ -99,7 +99,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
 
       this.delegate = CatalogBehind.open(name, behind, conf);
       this.context =
-          CatalogContext.of(
+          new CatalogContext(
               name,
               settings,
               new CatalogBehind(delegate, properties, conf),
@@ -128,7 +128,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
     Configuration hadoop = conf instanceof Configuration given ? given : new Configuration();
     paths.delegate = PathCatalog.of(context.name(), properties, context.reporter(), hadoop);
     paths.context =
-        CatalogContext.of(
+        new CatalogContext(
             context.name(),
             context.settings(),
             new CatalogBehind(paths.delegate, properties, conf),
