@@ -16,7 +16,6 @@ import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
 import io.icebergcrypto.config.ValueKeyProperties;
-import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.integrity.SigningKeys;
@@ -58,7 +57,6 @@ import org.apache.iceberg.metrics.MetricsReporter;
  * @param kmsOrNull the one KMS client; null when the catalog names no KMS
  * @param managers makes the encryption managers of tables
  * @param reporter the metrics reporter of tables that are being created
- * @param authenticatesMetadata whether the metadata of encrypted tables is authenticated
  */
 public record CatalogContext(
     String name,
@@ -66,23 +64,19 @@ public record CatalogContext(
     CatalogBehind behind,
     CachingKmsClient kmsOrNull,
     EncryptionManagerFactory managers,
-    MetricsReporter reporter,
-    boolean authenticatesMetadata) {
-
+    MetricsReporter reporter) {
   /**
    * Makes the context of one catalog.
    *
    * @throws InvalidConfigurationException when the settings do not fit the catalog behind
    */
-  static CatalogContext of(
-      String name,
-      CatalogSettings settings,
-      CatalogBehind behind,
-      CachingKmsClient kmsOrNull,
-      EncryptionManagerFactory managers,
-      MetricsReporter reporter) {
-    boolean authenticates = CatalogTrust.authenticatesMetadata(behind.catalog(), settings);
-    return new CatalogContext(name, settings, behind, kmsOrNull, managers, reporter, authenticates);
+  public CatalogContext {
+    behind.authenticatesMetadata(settings);
+  }
+
+  /** Whether the metadata of encrypted tables is authenticated. */
+  public boolean authenticatesMetadata() {
+    return behind.authenticatesMetadata(settings);
   }
 
   /** The catalog behind. */
@@ -193,9 +187,8 @@ public record CatalogContext(
 
   private MetadataAuthenticator authenticator(
       String table, TableOperations ops, Supplier<? extends KeyManagementClient> client) {
-    return authenticatesMetadata
-        ? MetadataAuthenticator.of(
-            table, ops, behind.isHadoop(), client, CatalogTrust.setOnLoad(delegate()))
+    return authenticatesMetadata()
+        ? MetadataAuthenticator.of(table, ops, behind.isHadoop(), client, behind.setOnLoad())
         : MetadataAuthenticator.off(() -> behind.withoutAuthentication(ops));
   }
 
@@ -265,7 +258,7 @@ public record CatalogContext(
 
   private void checkOwn(String keyId) {
     allowedKeyIds().checkNew(keyId);
-    if (authenticatesMetadata) {
+    if (authenticatesMetadata()) {
       SigningKeys.requireAuthenticatedWrapping(keyId, kms());
     }
   }
@@ -382,7 +375,7 @@ public record CatalogContext(
    *     signed
    */
   public void authenticateMetadata(TableIdentifier identifier, String metadataFile, String sha256) {
-    if (!authenticatesMetadata) {
+    if (!authenticatesMetadata()) {
       throw new InvalidConfigurationException(
               "It does not authenticate metadata",
               String.format(
@@ -521,7 +514,8 @@ public record CatalogContext(
         delegate(),
         identifier,
         fullName(identifier),
-        kmsOrNull != null);
+        kmsOrNull != null,
+        behind::mayShareFiles);
   }
 
   /**

@@ -23,6 +23,7 @@ import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseMetadataTable;
+import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Table;
@@ -89,7 +90,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
       Map<String, String> behind = settings.propertiesBehind();
       FailFastFileIO.configure(behind);
       EncryptionManagerFactory managers = EncryptionManagerFactory.load(properties);
-      reporter = HandoverMetricsReporter.load(properties);
+      reporter = CatalogUtil.loadMetricsReporter(properties);
       behind.putAll(HandoverMetricsReporter.propertiesFor(reporter));
       if (KmsClients.isConfigured(properties)) {
         kms = KmsClients.create(properties);
@@ -98,7 +99,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
 
       this.delegate = CatalogBehind.open(name, behind, conf);
       this.context =
-          CatalogContext.of(
+          new CatalogContext(
               name,
               settings,
               new CatalogBehind(delegate, properties, conf),
@@ -127,7 +128,7 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
     Configuration hadoop = conf instanceof Configuration given ? given : new Configuration();
     paths.delegate = PathCatalog.of(context.name(), properties, context.reporter(), hadoop);
     paths.context =
-        CatalogContext.of(
+        new CatalogContext(
             context.name(),
             context.settings(),
             new CatalogBehind(paths.delegate, properties, conf),

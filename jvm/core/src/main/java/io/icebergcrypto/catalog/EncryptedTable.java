@@ -111,7 +111,7 @@ public final class EncryptedTable extends DecoratedTable {
       return plain;
     }
 
-    behind.requireOwnFiles(name(), ops.current());
+    behind.requireOwnFiles(name(), properties());
     return new ExpireEncryptedSnapshots(name(), plain, ops);
   }
 

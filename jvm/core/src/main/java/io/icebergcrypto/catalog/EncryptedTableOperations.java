@@ -13,6 +13,7 @@ import io.icebergcrypto.integrity.AuthenticatedFolder;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.integrity.MetadataAuthenticator;
 import io.icebergcrypto.io.TableEncryptionManager;
+import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.metadata.FailFastFileIO;
 import io.icebergcrypto.metadata.LoadedMetadata;
 import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
@@ -48,7 +49,7 @@ final class EncryptedTableOperations implements ForwardingOperations {
   private final BiConsumer<TableMetadata, CommitSteps.Prepared> committer;
   private final TableKeys keys;
   private final CommitSteps steps;
-  private final TableStorage storage;
+  private final Collection<EncryptedKey> forAudit; // of older metadata; null: it is no audit
   private final LoadSteps load;
   private final LoadedMetadata loaded;
   private volatile Opened opened;
@@ -80,7 +81,7 @@ final class EncryptedTableOperations implements ForwardingOperations {
             behind.commit(keys.tableName(), delegate, base, next.metadata(), next.changes(), kms),
         keys,
         new CommitSteps(keys, settings, authenticator, kms, behind.isRest(), verified),
-        new TableStorage(settings, null),
+        null,
         new LoadSteps(keys.tableName(), settings, authenticator),
         new LoadedMetadata(delegate, keys.tableName()));
   }
@@ -90,14 +91,14 @@ final class EncryptedTableOperations implements ForwardingOperations {
       BiConsumer<TableMetadata, CommitSteps.Prepared> committer,
       TableKeys keys,
       CommitSteps steps,
-      TableStorage storage,
+      Collection<EncryptedKey> forAudit,
       LoadSteps load,
       LoadedMetadata loaded) {
     this.delegate = delegate;
     this.committer = committer;
     this.keys = keys;
     this.steps = steps;
-    this.storage = storage;
+    this.forAudit = forAudit;
     this.load = load;
     this.loaded = loaded;
   }
@@ -139,14 +140,13 @@ final class EncryptedTableOperations implements ForwardingOperations {
 
   /** The same operations, for an audit: they read files without a key, and with older keys. */
   EncryptedTableOperations forAudit(Collection<EncryptedKey> olderKeys) {
-    TableStorage forAudit = new TableStorage(load.settings(), olderKeys);
-    return new EncryptedTableOperations(delegate, committer, keys, steps, forAudit, load, loaded);
+    return new EncryptedTableOperations(delegate, committer, keys, steps, olderKeys, load, loaded);
   }
 
   /** The same operations, with metadata checked by another authenticator than signs it. */
   EncryptedTableOperations checkedBy(MetadataAuthenticator other) {
     LoadSteps checks = new LoadSteps(keys.tableName(), load.settings(), other);
-    return new EncryptedTableOperations(delegate, committer, keys, steps, storage, checks, loaded);
+    return new EncryptedTableOperations(delegate, committer, keys, steps, forAudit, checks, loaded);
   }
 
   @Override
@@ -236,7 +236,7 @@ final class EncryptedTableOperations implements ForwardingOperations {
 
   /** What the catalog behind is to commit: see {@link CommitSteps}. */
   private CommitSteps.Prepared prepared(TableMetadata base, TableMetadata metadata) {
-    return steps.prepare(base, metadata, manager -> storage.open(delegate, manager));
+    return steps.prepare(base, metadata, manager -> open(delegate, manager));
   }
 
   /** A server that has taken keys of this table before refuses something else. */
@@ -312,14 +312,11 @@ final class EncryptedTableOperations implements ForwardingOperations {
 
   /** The same FileIO as long as it can be: Iceberg's cache of manifests is a FileIO's own. */
   private FileIO opened(TableMetadata metadata) {
-    TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
+    TableEncryptionManager manager = managerFor(metadata);
     FileIO plain = delegate.io();
     Opened last = opened;
-    if (last == null
-        || last.plain != plain
-        || last.manager != manager
-        || storage.forAudit() != null) {
-      last = new Opened(plain, manager, storage.open(delegate, manager));
+    if (last == null || last.plain != plain || last.manager != manager || forAudit != null) {
+      last = new Opened(plain, manager, open(delegate, manager));
       this.opened = last;
     }
 
@@ -368,12 +365,26 @@ final class EncryptedTableOperations implements ForwardingOperations {
     return metadata;
   }
 
-  private FileIO ioFor(TableMetadata metadata, TableOperations plain) {
-    return storage.open(plain, metadata == null ? null : keys.managerFor(metadata));
+  /** The FileIO of a manager; null: of a table that is not encrypted. */
+  private FileIO open(TableOperations plain, TableEncryptionManager manager) {
+    FileIO io = FailFastFileIO.below(plain.io());
+    if (manager == null) {
+      return io;
+    }
+
+    FileIO storage = TableFileIO.storageBelow(io);
+    CatalogSettings settings = load.settings();
+    return forAudit == null
+        ? TableFileIO.guarded(storage, manager, settings)
+        : TableFileIO.unguarded(storage, manager.forAudit(forAudit, settings.allowedKeyIds()));
+  }
+
+  private TableEncryptionManager managerFor(TableMetadata metadata) {
+    return metadata == null ? null : keys.managerFor(metadata);
   }
 
   private EncryptionManager encryptionFor(TableMetadata metadata, TableOperations plain) {
-    TableEncryptionManager manager = metadata == null ? null : keys.managerFor(metadata);
+    TableEncryptionManager manager = managerFor(metadata);
     return manager == null ? plain.encryption() : manager;
   }
 
@@ -398,7 +409,7 @@ final class EncryptedTableOperations implements ForwardingOperations {
 
     @Override
     public FileIO io() {
-      return ioFor(uncommitted, temp);
+      return open(temp, managerFor(uncommitted));
     }
 
     @Override

@@ -60,7 +60,7 @@ final class EncryptedTransaction implements Transaction {
       return delegate.expireSnapshots();
     }
 
-    behind.requireOwnFiles(delegate.tableName(), delegate.currentMetadata());
+    behind.requireOwnFiles(delegate.tableName(), delegate.currentMetadata().properties());
     return new ExpireEncryptedSnapshots(
         delegate.tableName(),
         delegate.expireSnapshots(),

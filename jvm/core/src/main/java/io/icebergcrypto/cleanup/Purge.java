@@ -7,7 +7,6 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.cleanup.ManifestListCheck.Unreadable;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
-import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.io.TableFileIO;
 import io.icebergcrypto.kms.call.AsCaller;
 import io.icebergcrypto.metadata.CheckedLoad;
@@ -22,6 +21,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.BaseTable;
@@ -49,6 +49,7 @@ import org.apache.iceberg.rest.RESTCatalog;
  * @param delegate the catalog behind, which drops it
  * @param name its full name
  * @param hasKms whether the catalog names a KMS
+ * @param mayShareFiles whether, by its gc.enabled, its files may be another table's or branch's
  */
 public record Purge(
     Supplier<Table> load,
@@ -56,7 +57,8 @@ public record Purge(
     Catalog delegate,
     TableIdentifier identifier,
     String name,
-    boolean hasKms) {
+    boolean hasKms,
+    Predicate<String> mayShareFiles) {
   /**
    * Drops the table and deletes the files that it reaches; a table that is not encrypted as the
    * catalog behind does.
@@ -221,7 +223,7 @@ public record Purge(
 
   private void requireOwnFiles(TableMetadata metadata) {
     String gc = metadata.properties().get(TableProperties.GC_ENABLED);
-    if (CatalogTrust.mayShareFiles(delegate, gc)) {
+    if (mayShareFiles.test(gc)) {
       String says =
           gc == null
               ? "without %s=true, other branches may need its files"

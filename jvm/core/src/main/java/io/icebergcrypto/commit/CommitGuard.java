@@ -6,6 +6,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.IcebergVersion;
+import io.icebergcrypto.config.IcebergVersions;
 import io.icebergcrypto.config.PropertyNames;
 import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.config.ValueKeyProperties;
@@ -211,7 +212,7 @@ final class CommitGuard {
       }
     }
 
-    if (!plaintextFiles || IcebergVersion.losesKeysOfDeletionVectors()) {
+    if (!plaintextFiles || IcebergVersions.LOSES_KEYS_OF_DELETION_VECTORS) {
       // Tasks on a pool are asked every 10 ms whether they are done: longer than what is at hand
       // takes.
       WrittenFiles written = commit.keys().written();
@@ -297,7 +298,7 @@ final class CommitGuard {
 
   /** Whether a file without a key is a deletion vector that is nevertheless encrypted. */
   private static boolean isUnreadable(ContentFile<?> file) {
-    return IcebergVersion.losesKeysOfDeletionVectors() && file.format() == FileFormat.PUFFIN;
+    return IcebergVersions.LOSES_KEYS_OF_DELETION_VECTORS && file.format() == FileFormat.PUFFIN;
   }
 
   private static IcebergCryptoException plaintext(Commit commit, String what, String path) {

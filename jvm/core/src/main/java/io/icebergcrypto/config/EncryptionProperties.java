@@ -180,24 +180,20 @@ public final class EncryptionProperties {
    */
   public static int dataKeyLength(String tableName, Map<String, String> tableProperties) {
     String value = tableProperties.get(DATA_KEY_LENGTH);
-    if (value == null) {
-      return TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT;
+    if (!hasDataKeyLength(tableProperties)) {
+      throw new InvalidConfigurationException(
+              String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
+              String.format(
+                  "Use 16, 24 or 32 (bytes). If another client has set it, %s gives the table"
+                      + " the length of its newest KEK; or use ALTER TABLE %s SET TBLPROPERTIES"
+                      + " with the length that it had.",
+                  SqlNames.call("repair_table", tableName, "confirm => true"), tableName))
+          .inTable(tableName);
     }
 
-    return switch (value.trim()) {
-      case "16" -> 16;
-      case "24" -> 24;
-      case "32" -> 32;
-      default ->
-          throw new InvalidConfigurationException(
-                  String.format("%s='%s' is not an AES key length", DATA_KEY_LENGTH, value),
-                  String.format(
-                      "Use 16, 24 or 32 (bytes). If another client has set it, %s gives the table"
-                          + " the length of its newest KEK; or use ALTER TABLE %s SET TBLPROPERTIES"
-                          + " with the length that it had.",
-                      SqlNames.call("repair_table", tableName, "confirm => true"), tableName))
-              .inTable(tableName);
-    };
+    return value == null
+        ? TableProperties.ENCRYPTION_DEK_LENGTH_DEFAULT
+        : Integer.parseInt(value.trim());
   }
 
   /** Whether the length of a table's DEKs is one that they can have. */

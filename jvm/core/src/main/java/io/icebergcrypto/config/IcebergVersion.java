@@ -26,19 +26,6 @@ public final class IcebergVersion {
   }
 
   /**
-   * Whether this Iceberg encrypts deletion vectors and forgets their keys, as 1.11 does: nobody can
-   * read such a file.
-   */
-  public static boolean losesKeysOfDeletionVectors() {
-    return IcebergVersions.LOSES_KEYS_OF_DELETION_VECTORS;
-  }
-
-  /** Whether this Iceberg's operations of a Hive table add the keys again that a commit removes. */
-  public static boolean keepsRemovedKeysOnHive() {
-    return IcebergVersions.KEEPS_REMOVED_KEYS_ON_HIVE;
-  }
-
-  /**
    * The refusal of a deletion vector where its key would be lost, or is.
    *
    * @param path the file's

@@ -2,6 +2,7 @@ package io.icebergcrypto.format;
 
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
+import java.util.Arrays;
 import java.util.HexFormat;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
@@ -17,10 +18,12 @@ public final class Sha256 {
     return HexFormat.of().formatHex(of(bytes));
   }
 
-  /** The hash of some bytes: 32 bytes. */
-  public static byte[] of(byte[] bytes) {
+  /** The hash of some bytes, one part after another: 32 bytes. */
+  public static byte[] of(byte[]... parts) {
     try {
-      return MessageDigest.getInstance("SHA-256").digest(bytes);
+      MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
+      Arrays.stream(parts).forEach(sha256::update);
+      return sha256.digest();
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("This JVM has no SHA-256", e);
     }

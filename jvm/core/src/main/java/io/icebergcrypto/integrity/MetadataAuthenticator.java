@@ -21,6 +21,7 @@ import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.encryption.KeyManagementClient;
+import org.apache.iceberg.relocated.com.google.common.base.Suppliers;
 
 /**
  * Authenticates the metadata of one encrypted table, on catalogs that keep no more than a pointer
@@ -167,8 +168,8 @@ public final class MetadataAuthenticator {
       MetadataFile loadedFrom,
       UnaryOperator<String> hint) {
     if (isOn() && claimsEncryption(metadata, location)) {
-      new MetadataCheck(tableName, metadata, location, keys, content, reader, loadedFrom, hint)
-          .run();
+      Supplier<MetadataFile> file = Suppliers.memoize(reader::get);
+      new MetadataCheck(tableName, metadata, location, keys, content, file, loadedFrom, hint).run();
     }
   }
 

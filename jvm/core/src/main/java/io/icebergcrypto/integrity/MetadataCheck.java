@@ -19,46 +19,22 @@ import org.apache.iceberg.encryption.EncryptedKey;
  * known. Otherwise it reads the file once, or not at all: usually what the catalog behind loaded is
  * all that the file holds. Where a client with a later Iceberg wrote more, the check is of the
  * file's bytes, and what was loaded must be what they say.
+ *
+ * @param metadata what was loaded
+ * @param location where it was loaded from, by the catalog's word
+ * @param file reads the file of that location, once
+ * @param loadedFrom the file that the metadata was made of; null: not known
+ * @param hint what to do where it is refused, of the file's SHA-256
  */
-final class MetadataCheck {
-  private final String tableName;
-  private final TableMetadata metadata;
-  private final String location;
-  private final SigningKeys keys;
-  private final AuthenticatedContent content;
-  private final Supplier<MetadataFile> reader;
-  private final UnaryOperator<String> hint;
-  private final MetadataFile loadedFrom;
-  private MetadataFile file;
-
-  /**
-   * Says what is to be checked.
-   *
-   * @param metadata what was loaded
-   * @param location where it was loaded from, by the catalog's word
-   * @param reader reads the file of that location
-   * @param loadedFrom the file that the metadata was made of; null: not known
-   * @param hint what to do where it is refused, of the file's SHA-256
-   */
-  MetadataCheck(
-      String tableName,
-      TableMetadata metadata,
-      String location,
-      SigningKeys keys,
-      AuthenticatedContent content,
-      Supplier<MetadataFile> reader,
-      MetadataFile loadedFrom,
-      UnaryOperator<String> hint) {
-    this.tableName = tableName;
-    this.metadata = metadata;
-    this.location = location;
-    this.keys = keys;
-    this.content = content;
-    this.reader = reader;
-    this.hint = hint;
-    this.loadedFrom = loadedFrom;
-  }
-
+record MetadataCheck(
+    String tableName,
+    TableMetadata metadata,
+    String location,
+    SigningKeys keys,
+    AuthenticatedContent content,
+    Supplier<MetadataFile> file,
+    MetadataFile loadedFrom,
+    UnaryOperator<String> hint) {
   /**
    * Checks it.
    *
@@ -70,14 +46,6 @@ final class MetadataCheck {
     if (problem != null) {
       throw refusal(problem);
     }
-  }
-
-  private MetadataFile file() {
-    if (file == null) {
-      this.file = reader.get();
-    }
-
-    return file;
   }
 
   /** What is wrong with the metadata, or null. */
@@ -126,7 +94,7 @@ final class MetadataCheck {
     }
 
     // a later Iceberg may have written more than this one loads, or a read may have failed
-    MetadataFile stored = file(); // the storage's errors are not the metadata's
+    MetadataFile stored = file.get(); // the storage's errors are not the metadata's
     byte[] json;
     try {
       json = stored.json();
@@ -182,7 +150,7 @@ final class MetadataCheck {
   private IcebergCryptoException refusal(String problem) {
     String sha256;
     try {
-      sha256 = file().sha256();
+      sha256 = file.get().sha256();
     } catch (RuntimeException e) {
       sha256 = "unknown: it cannot be read now"; // the refusal is no less true
     }

@@ -2,17 +2,16 @@ package io.icebergcrypto.integrity;
 
 import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.format.Sha256;
 import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.metadata.MetadataPlace;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
@@ -100,24 +99,15 @@ record MetadataMac(int version, byte[] mac, String kekId) {
     }
 
     byte[] folder = place.folder().getBytes(StandardCharsets.UTF_8);
-    byte[] zeros = new byte[DIGITS];
-    Arrays.fill(zeros, (byte) '0');
-    try {
-      Mac hmac = Mac.getInstance(ALGORITHM);
-      hmac.init(key);
-      hmac.update(
-          ByteBuffer.allocate(2 * Integer.BYTES)
-              .putInt(place.version())
-              .putInt(folder.length)
-              .flip());
-      hmac.update(folder);
-      hmac.update(json, 0, at);
-      hmac.update(zeros);
-      hmac.update(json, at + DIGITS, json.length - at - DIGITS);
-      return new MetadataMac(place.version(), hmac.doFinal(), kekId);
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("This JVM has no " + ALGORITHM, e);
-    }
+    byte[] header =
+        ByteBuffer.allocate(2 * Integer.BYTES)
+            .putInt(place.version())
+            .putInt(folder.length)
+            .array();
+    byte[] zeroed = json.clone();
+    Arrays.fill(zeroed, at, at + DIGITS, (byte) '0');
+    byte[] made = Sha256.hmac(key.getEncoded(), header, folder, zeroed);
+    return new MetadataMac(place.version(), made, kekId);
   }
 
   /** Whether this is the MAC of a document at a place, and in the document. */
@@ -174,20 +164,5 @@ record MetadataMac(int version, byte[] mac, String kekId) {
     }
 
     return -1;
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof MetadataMac that && value().equals(that.value());
-  }
-
-  @Override
-  public int hashCode() {
-    return value().hashCode();
-  }
-
-  @Override
-  public String toString() {
-    return value();
   }
 }

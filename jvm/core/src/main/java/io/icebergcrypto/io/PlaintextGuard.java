@@ -1,5 +1,6 @@
 package io.icebergcrypto.io;
 
+import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.io.checked.StoredInput;
 import io.icebergcrypto.metadata.forwarding.ForwardingFileIO;
@@ -16,37 +17,74 @@ import org.apache.iceberg.io.OutputFile;
  * plaintext. Such a file can be named, measured and deleted here, but not read, unless that is
  * allowed. Files with a key come by, too: {@link TableEncryptionManager} takes them out again.
  *
- * @param under the table's storage
- * @param plaintextFiles whether all plaintext files may be read and written
- * @param plaintextStatistics whether statistics may be
- * @param filesWithoutLength whether encrypted files may be read of which only the storage tells how
- *     long they are
+ * <p>Statistics files, which Iceberg opens by path as if they had no key, are encrypted and
+ * decrypted here. On executors, where Iceberg opens none, they are refused.
  */
-record PlaintextGuard(
-    String tableName,
-    FileIO under,
-    boolean plaintextFiles,
-    boolean plaintextStatistics,
-    boolean filesWithoutLength)
-    implements ForwardingFileIO {
+final class PlaintextGuard implements ForwardingFileIO {
+  private static final long serialVersionUID = 1L;
+
   /** What a data file, a delete file or a manifest without a key may be: nothing. */
   private static final Set<FileMagic> NOTHING = EnumSet.noneOf(FileMagic.class);
 
-  /** Manifest lists, which Iceberg opens by path, and what is not part of the data. */
+  private final String tableName;
+  private final FileIO storage;
+  private final boolean plaintextFiles;
+  private final boolean filesWithoutLength;
+  private final StatisticsPolicy policy;
+  // transient: the manager travels to executors with TableFileIO, and once is enough
+  private final transient StatisticsFiles statistics;
+
+  /**
+   * Guards a table's storage.
+   *
+   * @param plaintextFiles whether all plaintext files may be read and written
+   * @param filesWithoutLength whether encrypted files may be read of which only the storage tells
+   *     how long they are
+   * @param policy what becomes of statistics files
+   * @param statistics the table's; null: they are read as they are stored
+   */
+  PlaintextGuard(
+      String tableName,
+      FileIO storage,
+      boolean plaintextFiles,
+      boolean filesWithoutLength,
+      StatisticsPolicy policy,
+      StatisticsFiles statistics) {
+    this.tableName = tableName;
+    this.storage = storage;
+    this.plaintextFiles = plaintextFiles;
+    this.filesWithoutLength = filesWithoutLength;
+    this.policy = policy;
+    this.statistics = statistics;
+  }
+
+  @Override
+  public FileIO under() {
+    return storage;
+  }
+
+  /** Manifest lists, which Iceberg opens by path, statistics, and what is not part of the data. */
   @Override
   public InputFile newInputFile(String path) {
-    return guarded(path, under.newInputFile(path), null, unencrypted());
+    InputFile file = storage.newInputFile(path);
+    if (!StatisticsFiles.isNamed(path)) {
+      return guarded(path, file, null, unencrypted());
+    }
+
+    boolean plaintext = policy == StatisticsPolicy.PLAINTEXT;
+    if (statistics == null && !plaintext && !plaintextFiles) {
+      throw StatisticsFiles.onDriverOnly(tableName, path);
+    }
+
+    InputFile stored = guarded(path, file, null, plaintext ? unencrypted() : NOTHING);
+    InputFile decrypted = statistics == null ? null : statistics.decrypted(path, stored);
+    return decrypted == null ? stored : decrypted;
   }
 
   /** Manifests, data and delete files: their length is known. */
   @Override
   public InputFile newInputFile(String path, long length) {
-    return guarded(path, under.newInputFile(path, length), length, NOTHING);
-  }
-
-  /** A file that must not be plaintext, regardless of its first bytes. */
-  InputFile newEncryptedInputFile(String path) {
-    return guarded(path, under.newInputFile(path), null, NOTHING);
+    return guarded(path, storage.newInputFile(path, length), length, NOTHING);
   }
 
   private InputFile guarded(String path, InputFile file, Long listed, Set<FileMagic> readable) {
@@ -57,7 +95,7 @@ record PlaintextGuard(
     StoredInput stored =
         new StoredInput(
             file,
-            () -> under.newInputFile(path).getLength(),
+            () -> storage.newInputFile(path).getLength(),
             listed,
             !plaintextFiles,
             filesWithoutLength);
@@ -70,7 +108,17 @@ record PlaintextGuard(
    */
   @Override
   public OutputFile newOutputFile(String path) {
-    OutputFile stored = under.newOutputFile(path);
+    OutputFile stored = storage.newOutputFile(path);
+    if (policy != StatisticsPolicy.PLAINTEXT && StatisticsFiles.isNamed(path)) {
+      if (policy == StatisticsPolicy.REFUSE) {
+        throw StatisticsFiles.refused(tableName, path);
+      } else if (statistics == null) {
+        throw StatisticsFiles.onDriverOnly(tableName, path);
+      }
+
+      return statistics.encrypted(stored);
+    }
+
     return plaintextFiles ? stored : new GuardedOutputFile(tableName, stored, unencrypted());
   }
 
@@ -80,7 +128,7 @@ record PlaintextGuard(
    */
   private Set<FileMagic> unencrypted() {
     EnumSet<FileMagic> data =
-        plaintextStatistics
+        policy == StatisticsPolicy.PLAINTEXT
             ? EnumSet.of(FileMagic.AVRO, FileMagic.ORC, FileMagic.LATER)
             : EnumSet.of(
                 FileMagic.AVRO, FileMagic.ORC, FileMagic.PAR1, FileMagic.PUFFIN, FileMagic.LATER);

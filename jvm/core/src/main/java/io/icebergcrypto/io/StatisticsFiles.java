@@ -4,14 +4,15 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.io.checked.ExpectedFile;
+import io.icebergcrypto.io.stream.EncryptingStream;
 import io.icebergcrypto.metadata.KeyedFile;
 import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
-import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
+import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
@@ -79,14 +80,20 @@ record StatisticsFiles(TableEncryptionManager manager) {
       implements OutputFile {
     @Override
     public PositionOutputStream create() {
-      NativeEncryptionOutputFile file = manager.encryptKeepingKey(stored);
-      return new EncryptedStream(manager, file, file.encryptingOutputFile().create());
+      return encrypting(stored::create);
     }
 
     @Override
     public PositionOutputStream createOrOverwrite() {
-      NativeEncryptionOutputFile file = manager.encryptKeepingKey(stored);
-      return new EncryptedStream(manager, file, file.encryptingOutputFile().createOrOverwrite());
+      return encrypting(stored::createOrOverwrite);
+    }
+
+    private PositionOutputStream encrypting(Supplier<PositionOutputStream> open) {
+      NativeEncryptionKeyMetadata key = manager.encryptKeepingKey(stored).keyMetadata();
+      return new EncryptingStream(
+          open.get(),
+          key,
+          length -> manager.registerStatistics(location(), key.copyWithLength(length)));
     }
 
     @Override
@@ -98,57 +105,6 @@ record StatisticsFiles(TableEncryptionManager manager) {
     @Override
     public InputFile toInputFile() {
       return stored.toInputFile();
-    }
-  }
-
-  private static final class EncryptedStream extends PositionOutputStream {
-    private final TableEncryptionManager manager;
-    private final NativeEncryptionOutputFile file;
-    private final PositionOutputStream stream;
-    private boolean closed = false;
-
-    private EncryptedStream(
-        TableEncryptionManager manager,
-        NativeEncryptionOutputFile file,
-        PositionOutputStream stream) {
-      this.manager = manager;
-      this.file = file;
-      this.stream = stream;
-    }
-
-    @Override
-    public void write(int b) throws IOException {
-      stream.write(b);
-    }
-
-    @Override
-    public void write(byte[] bytes, int offset, int length) throws IOException {
-      stream.write(bytes, offset, length);
-    }
-
-    @Override
-    public void flush() throws IOException {
-      stream.flush();
-    }
-
-    @Override
-    public long getPos() throws IOException {
-      return stream.getPos();
-    }
-
-    @Override
-    public long storedLength() throws IOException {
-      return stream.storedLength();
-    }
-
-    @Override
-    public void close() throws IOException {
-      if (!closed) { // Parquet closes twice, but the last block is written once
-        this.closed = true;
-        stream.close();
-        manager.registerStatistics(
-            file.location(), file.keyMetadata().copyWithLength(stream.storedLength()));
-      }
     }
   }
 

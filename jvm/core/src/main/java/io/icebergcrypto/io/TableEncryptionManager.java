@@ -4,6 +4,7 @@ import com.esotericsoftware.kryo.DefaultSerializer;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.IcebergVersion;
+import io.icebergcrypto.config.IcebergVersions;
 import io.icebergcrypto.config.Keks;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.io.checked.AuthenticatedInputFile;
@@ -335,7 +336,7 @@ public class TableEncryptionManager extends KeyRegisteringManager {
   public NativeEncryptionOutputFile encrypt(OutputFile plainOutput) {
     return encrypt(
         plainOutput,
-        IcebergVersion.losesKeysOfDeletionVectors()
+        IcebergVersions.LOSES_KEYS_OF_DELETION_VECTORS
             ? this::withoutVectors
             : UnaryOperator.identity());
   }

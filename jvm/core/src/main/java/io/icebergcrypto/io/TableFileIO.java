@@ -9,6 +9,8 @@ import com.esotericsoftware.kryo.serializers.JavaSerializer;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.config.CatalogSettings;
+import io.icebergcrypto.config.StatisticsPolicy;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.metadata.Listing;
 import io.icebergcrypto.metadata.forwarding.ForwardingFileIO;
@@ -52,13 +54,35 @@ public class TableFileIO implements ForwardingFileIO {
     return io;
   }
 
+  /** The FileIO of a table, which refuses plaintext files as far as its catalog's settings say. */
+  public static FileIO guarded(
+      FileIO storage, TableEncryptionManager manager, CatalogSettings settings) {
+    PlaintextGuard guard =
+        new PlaintextGuard(
+            manager.tableName(),
+            storage,
+            settings.plaintextFiles(),
+            settings.filesWithoutLength(),
+            settings.statistics(),
+            new StatisticsFiles(manager));
+    return combine(storage, guard, manager);
+  }
+
+  /** The FileIO of a table for an audit, which reads what the table's own refuses. */
+  public static FileIO unguarded(FileIO storage, TableEncryptionManager manager) {
+    PlaintextGuard open =
+        new PlaintextGuard(
+            manager.tableName(), storage, true, true, StatisticsPolicy.PLAINTEXT, null);
+    return combine(storage, open, manager);
+  }
+
   /**
    * Makes the FileIO of a table.
    *
    * @param storage returns stored bytes, and lists and deletes whole folders and many files at once
    * @param guarded the storage for single files, which may refuse plaintext files
    */
-  public static FileIO combine(FileIO storage, FileIO guarded, TableEncryptionManager manager) {
+  static FileIO combine(FileIO storage, FileIO guarded, TableEncryptionManager manager) {
     EncryptingFileIO io = EncryptingFileIO.combine(guarded, manager);
     if (storage instanceof SupportsPrefixOperations prefixes) {
       return storage instanceof SupportsBulkOperations bulk
@@ -69,12 +93,6 @@ public class TableFileIO implements ForwardingFileIO {
     return storage instanceof SupportsBulkOperations bulk
         ? new WithBulk(io, bulk)
         : new TableFileIO(io);
-  }
-
-  /** The FileIO of a table for an audit, which reads what the table's own refuses. */
-  public static FileIO unguarded(FileIO storage, TableEncryptionManager manager) {
-    return combine(
-        storage, new PlaintextGuard(manager.tableName(), storage, true, true, true), manager);
   }
 
   /** The storage below a FileIO of Iceberg's that decrypts; any other FileIO is its own. */

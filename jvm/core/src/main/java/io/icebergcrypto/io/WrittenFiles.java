@@ -1,9 +1,8 @@
 package io.icebergcrypto.io;
 
+import io.icebergcrypto.format.Sha256;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -20,6 +19,7 @@ import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
+import org.apache.iceberg.util.ByteBuffers;
 
 /**
  * What a manager has encrypted of manifests and manifest lists, until the check of a commit has
@@ -97,14 +97,8 @@ public final class WrittenFiles {
 
   /** Of the key metadata, which has the key in it. */
   private static ByteBuffer fingerprint(ManifestFile manifest) {
-    try {
-      MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
-      sha256.update(manifest.path().getBytes(StandardCharsets.UTF_8));
-      sha256.update(manifest.keyMetadata().duplicate());
-      return ByteBuffer.wrap(sha256.digest());
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException(e); // each JVM has it
-    }
+    byte[] path = manifest.path().getBytes(StandardCharsets.UTF_8);
+    return ByteBuffer.wrap(Sha256.of(path, ByteBuffers.toByteArray(manifest.keyMetadata())));
   }
 
   /** Forgets what a file holds. */

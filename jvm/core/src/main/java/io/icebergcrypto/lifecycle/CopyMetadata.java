@@ -9,16 +9,14 @@ import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.metadata.CanonicalJson;
-import java.util.ArrayList;
+import io.icebergcrypto.metadata.StatisticsPaths;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import org.apache.iceberg.PartitionStatisticsFile;
 import org.apache.iceberg.Snapshot;
-import org.apache.iceberg.StatisticsFile;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableProperties;
@@ -95,20 +93,10 @@ public final class CopyMetadata {
 
     Set<String> keyed = new HashSet<>();
     metadata.encryptionKeys().forEach(key -> keyed.add(TableEncryptionManager.statisticsPath(key)));
-    for (String file : statistics(metadata)) {
+    for (String file : StatisticsPaths.of(metadata)) {
       checkPath(name, "statistics file", file, paths);
       checkKey(name, "statistics file", file, keyed.contains(file));
     }
-  }
-
-  /** The statistics files, which are copied as they are. */
-  public static List<String> statistics(TableMetadata metadata) {
-    List<String> files = new ArrayList<>();
-    metadata.statisticsFiles().stream().map(StatisticsFile::path).forEach(files::add);
-    metadata.partitionStatisticsFiles().stream()
-        .map(PartitionStatisticsFile::path)
-        .forEach(files::add);
-    return files;
   }
 
   /** Refuses a path of the table that is not below the source prefix. */

@@ -37,24 +37,18 @@ public final class CheckedLoad {
    *     last load, or cannot be parsed
    */
   public static <T> T checked(String tableName, Supplier<T> load, Supplier<T> again) {
-    Supplier<T> look = load;
-    for (int delay : LOOK_AGAIN_MS) {
+    for (int loads = 0; ; loads++) {
       try {
-        return FailFastFileIO.loading(look);
+        return FailFastFileIO.loading(loads == 0 ? load : again);
       } catch (RuntimeException e) {
         if (!differs(e)) {
           throw typed(tableName, e);
+        } else if (loads == LOOK_AGAIN_MS.length) {
+          throw tampered(tableName, e);
         }
 
-        pause(delay, e);
-        look = again;
+        pause(LOOK_AGAIN_MS[loads], e);
       }
-    }
-
-    try {
-      return FailFastFileIO.loading(look);
-    } catch (RuntimeException e) {
-      throw differs(e) ? tampered(tableName, e) : typed(tableName, e);
     }
   }
 

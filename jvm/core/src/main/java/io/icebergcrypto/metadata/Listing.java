@@ -1,12 +1,11 @@
 package io.icebergcrypto.metadata;
 
 import io.icebergcrypto.NotSupportedException;
-import java.util.Iterator;
-import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.SupportsPrefixOperations;
+import org.apache.iceberg.relocated.com.google.common.collect.Iterables;
 
 /**
  * Lists folders by locations that the same storage opens. ADLSFileIO lists the names that files
@@ -28,7 +27,7 @@ public final class Listing {
   public static Iterable<FileInfo> below(SupportsPrefixOperations storage, String folder) {
     Matcher root = ROOT.matcher(folder);
     String start = root.find() ? root.group() + "/" : "";
-    return each(
+    return Iterables.transform(
         storage.listPrefix(folder.replaceFirst("/*$", "/")),
         file ->
             isLocation(file, start)
@@ -43,7 +42,7 @@ public final class Listing {
    * @throws NotSupportedException when it lists names that cannot be compared
    */
   public static Iterable<FileInfo> ofLocations(SupportsPrefixOperations storage, String prefix) {
-    return each(
+    return Iterables.transform(
         storage.listPrefix(prefix),
         file -> {
           if (!isLocation(file, ROOT.matcher(prefix).find() ? prefix : "")) {
@@ -63,22 +62,5 @@ public final class Listing {
 
   private static boolean isLocation(FileInfo file, String start) {
     return start.isEmpty() || SCHEME.matcher(file.location()).find();
-  }
-
-  private static Iterable<FileInfo> each(Iterable<FileInfo> files, UnaryOperator<FileInfo> change) {
-    return () -> {
-      Iterator<FileInfo> given = files.iterator();
-      return new Iterator<>() {
-        @Override
-        public boolean hasNext() {
-          return given.hasNext();
-        }
-
-        @Override
-        public FileInfo next() {
-          return change.apply(given.next());
-        }
-      };
-    };
   }
 }

@@ -1,6 +1,7 @@
 package io.icebergcrypto.metadata;
 
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -13,12 +14,12 @@ import org.apache.iceberg.TableMetadata;
 public final class StatisticsPaths {
   private StatisticsPaths() {}
 
-  /** The statistics files of a table, those of partitions included. */
+  /** The statistics files of a table, those of partitions last. */
   public static Set<String> of(TableMetadata metadata) {
     return Stream.concat(
             metadata.statisticsFiles().stream().map(StatisticsFile::path),
             metadata.partitionStatisticsFiles().stream().map(PartitionStatisticsFile::path))
-        .collect(Collectors.toSet());
+        .collect(Collectors.toCollection(LinkedHashSet::new));
   }
 
   /** Those that a commit adds. */

@@ -345,7 +345,8 @@ class LostKeyPurgeTest extends LakeFixture {
                   }
                   return method.invoke(noKms.delegate(), arguments);
                 });
-    Purge lost = new Purge(() -> noKms.loadTable(T), null, busy, T, "lake.db.t", false);
+    Purge lost =
+        new Purge(() -> noKms.loadTable(T), null, busy, T, "lake.db.t", false, gc -> false);
     assertNotDropped(() -> lost.runWithoutKey(true, () -> Assertions.fail("it has storage")));
     assertThat(TestLake.files(table)).isNotEmpty();
   }
@@ -369,7 +370,14 @@ class LostKeyPurgeTest extends LakeFixture {
   }
 
   private Purge purge(Supplier<Table> load) {
-    return new Purge(load, null, catalog.delegate(), T, "lake.db.t", false);
+    return new Purge(
+        load,
+        null,
+        catalog.delegate(),
+        T,
+        "lake.db.t",
+        false,
+        catalog.context().behind()::mayShareFiles);
   }
 
   private Catalog stock() {

@@ -2,7 +2,8 @@ package io.icebergcrypto.format;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.icebergcrypto.io.stream.DecryptingStream;
+import io.icebergcrypto.io.checked.AuthenticatedStream;
+import io.icebergcrypto.io.checked.ExpectedFile;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
@@ -77,7 +78,9 @@ class VectorsTest {
     KeyMetadata metadata = new KeyMetadata(ByteBuffer.wrap(key), ByteBuffer.wrap(aadPrefix));
     InputFile stored = TestFiles.input(file);
     Ags1Layout layout = Ags1Layout.ofLength(file.length, stored.location());
-    try (DecryptingStream in = new DecryptingStream(stored.newStream(), layout, metadata)) {
+    ExpectedFile expected = new ExpectedFile(null, stored.location(), (long) file.length);
+    try (AuthenticatedStream in =
+        new AuthenticatedStream(stored.newStream(), layout, metadata, expected)) {
       return in.readAllBytes();
     }
   }

@@ -1,7 +1,7 @@
 package io.icebergcrypto.config;
 
 /** The versions of Iceberg that this build is for. */
-final class IcebergVersions {
+public final class IcebergVersions {
   /** The oldest, as major and minor version. */
   static final String FROM = "1.11";
 
@@ -9,12 +9,13 @@ final class IcebergVersions {
   static final String BELOW = "1.12";
 
   /**
-   * Whether the key of a deletion vector, with which it was encrypted, is missing in the manifest.
+   * Whether this Iceberg encrypts deletion vectors and forgets their keys: nobody can read such a
+   * file.
    */
-  static final boolean LOSES_KEYS_OF_DELETION_VECTORS = true;
+  public static final boolean LOSES_KEYS_OF_DELETION_VECTORS = true;
 
-  /** Whether a commit to a Hive metastore has the table's keys again that it removes. */
-  static final boolean KEEPS_REMOVED_KEYS_ON_HIVE = true;
+  /** Whether this Iceberg's operations of a Hive table add the keys again that a commit removes. */
+  public static final boolean KEEPS_REMOVED_KEYS_ON_HIVE = true;
 
   private IcebergVersions() {}
 }

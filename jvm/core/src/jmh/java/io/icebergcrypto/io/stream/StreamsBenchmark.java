@@ -1,6 +1,8 @@
 package io.icebergcrypto.io.stream;
 
 import io.icebergcrypto.format.Ags1Layout;
+import io.icebergcrypto.io.checked.AuthenticatedStream;
+import io.icebergcrypto.io.checked.ExpectedFile;
 import io.icebergcrypto.io.cipher.AesGcm;
 import java.io.IOException;
 import java.security.GeneralSecurityException;
@@ -185,8 +187,11 @@ public class StreamsBenchmark {
   private SeekableInputStream open() {
     return streams.equals("iceberg")
         ? iceberg.newStream()
-        : new DecryptingStream(
-            stored.newStream(), Ags1Layout.ofLength(storedBytes.length, "file"), key);
+        : new AuthenticatedStream(
+            stored.newStream(),
+            Ags1Layout.ofLength(storedBytes.length, "file"),
+            key,
+            new ExpectedFile(null, "file", (long) storedBytes.length));
   }
 
   private boolean isBare() {

@@ -16,10 +16,10 @@ import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.diagnosis.Finding.Kind;
 import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.behind.CatalogBehind;
 import io.icebergcrypto.config.AllowedKeyIds;
 import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.config.SqlNames;
-import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
@@ -161,7 +161,7 @@ public final class TableDiagnosis {
           "its metadata file is gone: " + e.getMessage(),
           FileProblem.hint(ProblemCode.MISSING, FileKind.METADATA_FILE));
     } catch (NumberFormatException e) {
-      if (!CatalogTrust.isHive(behind())) {
+      if (!CatalogBehind.isHive(behind())) {
         throw e;
       }
 
@@ -189,7 +189,7 @@ public final class TableDiagnosis {
     boolean trusted = ours == null || checkMetadata(table);
     EncryptionKeys keys = close && trusted ? keys() : null;
     this.keysKnown = keys != null;
-    boolean hive = CatalogTrust.isHive(behind());
+    boolean hive = CatalogBehind.isHive(behind());
     AllowedKeyIds allowed = ours == null ? null : ours.allowedKeyIds();
     found.addAll(MetadataFindings.of(name, metadata, hive, allowed, keys, close));
     examineSnapshots(table, hive);

@@ -3,9 +3,9 @@ package io.icebergcrypto.catalog.behind;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.config.CatalogSettings;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.config.IcebergVersion;
-import io.icebergcrypto.integrity.CatalogTrust;
+import io.icebergcrypto.config.IcebergVersions;
 import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.IOException;
@@ -151,7 +151,51 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
 
   /** Whether a Hive metastore keeps the tables: the one catalog that stock Iceberg encrypts on. */
   public boolean isHive() {
-    return CatalogTrust.isHive(catalog);
+    return isHive(catalog);
+  }
+
+  /** Whether a catalog is Hive's. */
+  public static boolean isHive(Catalog catalog) {
+    return isA(catalog, CatalogUtil.ICEBERG_CATALOG_HIVE);
+  }
+
+  /** By name: Iceberg's classes for Hive, Glue and Nessie need libraries that may be absent. */
+  private static boolean isA(Catalog catalog, String className) {
+    for (Class<?> type = catalog.getClass(); type != null; type = type.getSuperclass()) {
+      if (type.getName().equals(className)) {
+        return true;
+      }
+    }
+
+    return false;
+  }
+
+  private boolean keepsPointerOnly() {
+    return catalog instanceof JdbcCatalog
+        || isHadoop()
+        || isA(catalog, CatalogUtil.ICEBERG_CATALOG_GLUE)
+        || hasBranches();
+  }
+
+  /**
+   * Whether the metadata of encrypted tables is authenticated: where the catalog keeps no more than
+   * a pointer to metadata.json.
+   *
+   * @throws InvalidConfigurationException when that is wanted of a catalog for which it is not made
+   */
+  public boolean authenticatesMetadata(CatalogSettings settings) {
+    boolean wanted = settings.authenticatesMetadata(keepsPointerOnly());
+    if (wanted && !keepsPointerOnly()) {
+      throw new InvalidConfigurationException(
+          String.format(
+              "It has %s=require, but this is not meant for catalog class %s",
+              EncryptionProperties.METADATA_AUTHENTICATION, catalog.getClass().getName()),
+          "Leave the property out: it is for JDBC, Hadoop, Glue and Nessie catalogs. A Hive"
+              + " metastore keeps a hash of the metadata, and a REST server writes the metadata"
+              + " itself.");
+    }
+
+    return wanted;
   }
 
   /**
@@ -160,12 +204,29 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    * @param table the table's operations in this catalog
    */
   public MetadataAuthentication withoutAuthentication(TableOperations table) {
-    MetadataAuthentication byClass = CatalogTrust.withoutAuthentication(catalog);
-    return byClass.authenticated()
-            && table instanceof HiveTableOperations hive
-            && !HiveHash.isKept(hive)
-        ? new MetadataAuthentication(false, "the Hive metastore has no hash of it")
-        : byClass;
+    if (isRest()) {
+      return new MetadataAuthentication(
+          false, "the REST server writes the metadata, and is trusted with it");
+    }
+
+    if (catalog.getClass().getName().equals(CatalogUtil.ICEBERG_CATALOG_HIVE)) {
+      return table instanceof HiveTableOperations hive && !HiveHash.isKept(hive)
+          ? new MetadataAuthentication(false, "the Hive metastore has no hash of it")
+          : new MetadataAuthentication(
+              true, "each load checks the hash that the Hive metastore has of it");
+    }
+
+    return new MetadataAuthentication(
+        false,
+        keepsPointerOnly()
+            ? "the catalog has " + EncryptionProperties.METADATA_AUTHENTICATION + "=off"
+            : "this is not done for catalog class " + catalog.getClass().getName());
+  }
+
+  /** Table properties that the catalog sets in what it loads, regardless of the metadata file. */
+  public Set<String> setOnLoad() {
+    // Nessie's commit, and that it is not to warn of a table whose files Iceberg may delete
+    return hasBranches() ? Set.of("nessie.commit.id", "nessie.gc.no-warning") : Set.of();
   }
 
   /** The properties in force: those that were configured, with those that a REST server adds. */
@@ -206,7 +267,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
 
   private static boolean isKeyChange(TableMetadata base, TableMetadata metadata) {
     return !Objects.equals(keyId(base), keyId(metadata))
-        || IcebergVersion.keepsRemovedKeysOnHive() && !keys(metadata).containsAll(keys(base));
+        || IcebergVersions.KEEPS_REMOVED_KEYS_ON_HIVE && !keys(metadata).containsAll(keys(base));
   }
 
   private static Set<String> keys(TableMetadata metadata) {
@@ -267,16 +328,36 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    * none of the tables in sight needs. There a purge deletes no file.
    */
   public boolean hasBranches() {
-    return CatalogTrust.isNessie(catalog);
+    return isA(catalog, CatalogUtil.ICEBERG_CATALOG_NESSIE);
   }
 
   /**
-   * Checks that no other branch may need the files of a table, before some of them are deleted.
+   * Whether files of a table may be those of another table or branch, too. On Nessie other branches
+   * reach them unless the table says that they do not.
    *
-   * @throws InvalidConfigurationException when one may
+   * @param gcEnabled the table's gc.enabled; null: it has none
    */
-  public void requireOwnFiles(String tableName, TableMetadata metadata) {
-    CatalogTrust.requireOwnFiles(catalog, tableName, metadata.properties());
+  public boolean mayShareFiles(String gcEnabled) {
+    return gcEnabled == null ? hasBranches() : !Boolean.parseBoolean(gcEnabled);
+  }
+
+  /**
+   * Checks that no other branch may need the files of a table. Where gc.enabled is false, as in
+   * tables that Nessie itself creates, Iceberg refuses; tables that it registers have none.
+   *
+   * @param table its full name
+   * @param properties its properties
+   * @throws InvalidConfigurationException before anything is deleted
+   */
+  public void requireOwnFiles(String table, Map<String, String> properties) {
+    String gcEnabled = properties.get(TableProperties.GC_ENABLED);
+    if (gcEnabled == null && mayShareFiles(gcEnabled)) {
+      throw new InvalidConfigurationException(
+              "nothing was deleted: without gc.enabled=true, other branches may need its files",
+              "Keep them. Set gc.enabled=true only if no other branch, tag or older commit is to be"
+                  + " read any more.")
+          .inTable(table);
+    }
   }
 
   /**
@@ -284,7 +365,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    * for it, also in quotes of its own.
    */
   public TableIdentifier withoutReference(TableIdentifier identifier) {
-    return CatalogTrust.isNessie(catalog)
+    return hasBranches()
         ? TableIdentifier.of(
             identifier.namespace(), identifier.name().replaceAll("^[`']|[@#].*$", ""))
         : identifier;
@@ -293,9 +374,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
   /** The table that is renamed. Nessie leaves out the catalog's name before a namespace. */
   public TableIdentifier renamed(TableIdentifier from) {
     String[] levels = from.namespace().levels();
-    return CatalogTrust.isNessie(catalog)
-            && levels.length > 1
-            && levels[0].equalsIgnoreCase(catalog.name())
+    return hasBranches() && levels.length > 1 && levels[0].equalsIgnoreCase(catalog.name())
         ? TableIdentifier.of(
             Namespace.of(Arrays.copyOfRange(levels, 1, levels.length)), from.name())
         : from;

@@ -5,6 +5,8 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
+import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.SupportsNamespaces;
@@ -23,6 +25,12 @@ public abstract class ForwardingCatalog
     implements Catalog, SupportsNamespaces, ViewCatalog, Closeable {
   /** The catalog behind. */
   public abstract Catalog delegate();
+
+  /** A table that the catalog behind loads, decorated. */
+  protected abstract Table decorated(TableIdentifier identifier, Supplier<Table> behind);
+
+  /** A view that the catalog behind loads, with errors that name it. */
+  protected abstract View named(TableIdentifier identifier, Supplier<View> behind);
 
   @Override
   public abstract void initialize(String name, Map<String, String> properties);

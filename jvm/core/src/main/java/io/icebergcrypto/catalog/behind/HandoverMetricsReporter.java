@@ -1,16 +1,15 @@
 package io.icebergcrypto.catalog.behind;
 
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.iceberg.CatalogProperties;
-import org.apache.iceberg.CatalogUtil;
 import org.apache.iceberg.metrics.MetricsReport;
 import org.apache.iceberg.metrics.MetricsReporter;
 
 /**
  * Leads the catalog behind to the metrics reporter of the encrypting catalog in front of it. A
  * catalog shows its reporter only with a table, and a transaction that creates a table needs it
- * before: so both have this one instance of the class that the user named.
+ * before: so both have this one instance of the class that the user named. The encrypting one
+ * closes it.
  */
 public final class HandoverMetricsReporter implements MetricsReporter {
   private static final String ID = "encryption.metrics-reporter.shared-id";
@@ -19,26 +18,6 @@ public final class HandoverMetricsReporter implements MetricsReporter {
 
   /** Iceberg makes one by this constructor. */
   public HandoverMetricsReporter() {}
-
-  /** The user's reporter; closed once, however many owners close it. */
-  private record Owned(MetricsReporter reporter, AtomicBoolean closed) implements MetricsReporter {
-    @Override
-    public void report(MetricsReport report) {
-      reporter.report(report);
-    }
-
-    @Override
-    public void close() {
-      if (closed.compareAndSet(false, true)) {
-        reporter.close();
-      }
-    }
-  }
-
-  /** Makes the reporter that a catalog's properties name, or Iceberg's default one. */
-  public static MetricsReporter load(Map<String, String> catalogProperties) {
-    return new Owned(CatalogUtil.loadMetricsReporter(catalogProperties), new AtomicBoolean(false));
-  }
 
   /** What to set on the catalog behind. */
   public static Map<String, String> propertiesFor(MetricsReporter reporter) {
@@ -57,10 +36,5 @@ public final class HandoverMetricsReporter implements MetricsReporter {
   @Override
   public void report(MetricsReport report) {
     reporter.report(report);
-  }
-
-  @Override
-  public void close() {
-    reporter.close();
   }
 }

@@ -3,6 +3,7 @@ package io.icebergcrypto.io.checked;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Ags1Layout;
 import io.icebergcrypto.io.stream.FileMetrics;
+import io.icebergcrypto.metadata.UnwrappedKek;
 import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -90,9 +91,8 @@ public final class AuthenticatedInputFile
   }
 
   private static void checkKey(ByteBuffer key) {
-    int length = key.remaining();
-    if (length != 16 && length != 24 && length != 32) {
-      throw new IllegalArgumentException("A key of " + length + " bytes");
+    if (!UnwrappedKek.LENGTHS.contains(key.remaining())) {
+      throw new IllegalArgumentException("A key of " + key.remaining() + " bytes");
     }
   }
 

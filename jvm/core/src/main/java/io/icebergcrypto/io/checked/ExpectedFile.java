@@ -94,9 +94,8 @@ public record ExpectedFile(String table, String location, Long length) {
   }
 
   /** The bytes are not in the format that the table's metadata says. */
-  IcebergCryptoException malformed(Throwable cause) {
-    return tampered(
-        "expected an encrypted file of " + length + " bytes, but: " + cause.getMessage(), cause);
+  IcebergCryptoException malformed(String what) {
+    return changed("expected an encrypted file of " + length + " bytes, but: " + what);
   }
 
   /** The bytes are not those that were written, as {@code what} says. */

@@ -1,6 +1,7 @@
 package io.icebergcrypto.io.checked;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.kms.call.Causes;
 import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -173,13 +174,11 @@ class LengthCheckedStream extends SeekableInputStream {
       return e; // there is no file, and so no end
     }
 
-    for (Throwable cause = e; cause != null; cause = cause.getCause()) {
-      if (cause.getMessage() != null && BEHIND_THE_END.matcher(cause.getMessage()).find()) {
-        return early(where, e);
-      }
-    }
-
-    return e;
+    boolean behind =
+        Causes.of(e)
+            .map(Throwable::getMessage)
+            .anyMatch(words -> words != null && BEHIND_THE_END.matcher(words).find());
+    return behind ? early(where, e) : e;
   }
 
   /** For storage that reads ranges, as Parquet does. */

@@ -8,7 +8,7 @@ import org.apache.iceberg.util.ByteBuffers;
  * The additional authenticated data of a stream's blocks: the file's AAD prefix, and the block's
  * number as a little-endian 32-bit integer (AES GCM Stream spec, "Additional Authenticated Data").
  */
-final class BlockAad {
+public final class BlockAad {
   private final byte[] prefix;
 
   /**
@@ -16,12 +16,12 @@ final class BlockAad {
    *
    * @param prefix may be null: none
    */
-  BlockAad(ByteBuffer prefix) {
+  public BlockAad(ByteBuffer prefix) {
     this.prefix = prefix == null ? new byte[0] : ByteBuffers.toByteArray(prefix);
   }
 
   /** That of a block; the first one is 0. */
-  byte[] of(long block) {
+  public byte[] of(long block) {
     return ByteBuffer.allocate(prefix.length + Integer.BYTES)
         .order(ByteOrder.LITTLE_ENDIAN)
         .put(prefix)

@@ -60,6 +60,6 @@ public record EncryptedOutput(
   }
 
   private PositionOutputStream encrypting(PositionOutputStream stored) {
-    return around.apply(new EncryptingStream(stored, keyMetadata()));
+    return around.apply(new EncryptingStream(stored, keyMetadata(), length -> {}));
   }
 }

@@ -7,6 +7,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.function.LongConsumer;
 import org.apache.iceberg.encryption.Ciphers;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.io.PositionOutputStream;
@@ -29,6 +30,7 @@ public final class EncryptingStream extends PositionOutputStream {
           .array();
 
   private final PositionOutputStream stored;
+  private final LongConsumer whenWritten;
   private final BlockAad aad;
   private final Ciphers.AesGcmEncryptor encryptor;
 
@@ -44,9 +46,14 @@ public final class EncryptingStream extends PositionOutputStream {
    *
    * @param stored takes the file's bytes as they are to be stored; it is closed with this stream
    * @param keyMetadata the file's
+   * @param whenWritten takes the length in bytes of the whole file, once it is stored
    */
-  public EncryptingStream(PositionOutputStream stored, NativeEncryptionKeyMetadata keyMetadata) {
+  public EncryptingStream(
+      PositionOutputStream stored,
+      NativeEncryptionKeyMetadata keyMetadata,
+      LongConsumer whenWritten) {
     this.stored = stored;
+    this.whenWritten = whenWritten;
     this.aad = new BlockAad(keyMetadata.aadPrefix());
     this.encryptor =
         new Ciphers.AesGcmEncryptor(ByteBuffers.toByteArray(keyMetadata.encryptionKey()));
@@ -138,5 +145,7 @@ public final class EncryptingStream extends PositionOutputStream {
         writeBlock(block, 0, filled);
       }
     }
+
+    whenWritten.accept(Ags1Layout.storedLength(position));
   }
 }

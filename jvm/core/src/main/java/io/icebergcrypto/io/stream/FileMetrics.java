@@ -69,7 +69,8 @@ public final class FileMetrics {
     STREAM_BYTES_ENCRYPTED.add(bytes);
   }
 
-  static void streamDecrypted(int bytes) {
+  /** So many bytes of AES GCM streams were decrypted. */
+  public static void streamDecrypted(int bytes) {
     STREAM_BYTES_DECRYPTED.add(bytes);
   }
 

@@ -4,10 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
+import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.NotSupportedException;
+import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Ags1Layout;
+import io.icebergcrypto.io.checked.AuthenticatedStream;
+import io.icebergcrypto.io.checked.ExpectedFile;
 import io.icebergcrypto.testing.Fuzz;
 import io.icebergcrypto.testing.NoKms;
-import java.io.EOFException;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
@@ -71,9 +75,10 @@ class StreamsTest {
     assertThat(out.storedLength()).isEqualTo(target.toByteArray().length);
   }
 
-  private DecryptingStream open(InputFile stored) {
+  private AuthenticatedStream open(InputFile stored) {
     Ags1Layout layout = Ags1Layout.ofLength(stored.getLength(), stored.location());
-    return new DecryptingStream(stored.newStream(), layout, file.keyMetadata());
+    ExpectedFile expected = new ExpectedFile("db.t", stored.location(), stored.getLength());
+    return new AuthenticatedStream(stored.newStream(), layout, file.keyMetadata(), expected);
   }
 
   private InputFile stored() {
@@ -105,7 +110,7 @@ class StreamsTest {
     byte[] plain = plaintext(length);
     write(file.encryptingOutputFile(), plain);
     for (boolean ranges : new boolean[] {true, false}) {
-      try (DecryptingStream in = open(new Recorded(stored(), ranges))) {
+      try (AuthenticatedStream in = open(new Recorded(stored(), ranges))) {
         assertThat(in.readAllBytes()).isEqualTo(plain);
         assertThat(in.read()).isEqualTo(-1);
         for (int i = 0; i < 8 && length > 0; i++) {
@@ -128,7 +133,8 @@ class StreamsTest {
         assertThat(in.readTail(tail)).isEqualTo(tail.length);
         assertThat(tail).isEqualTo(Arrays.copyOfRange(plain, length - tail.length, length));
         assertThatThrownBy(() -> in.readFully(length - 3, new byte[4]))
-            .isInstanceOf(EOFException.class);
+            .isExactlyInstanceOf(IcebergCryptoException.class)
+            .hasMessageContaining("could not be read: java.io.EOFException: Cannot read 4 bytes");
       }
     }
   }
@@ -139,7 +145,7 @@ class StreamsTest {
     write(file.encryptingOutputFile(), plain);
     Recorded recorded = new Recorded(stored(), true);
     int storedBlock = BLOCK + 28;
-    try (DecryptingStream in = open(recorded)) {
+    try (AuthenticatedStream in = open(recorded)) {
       in.readFully(3L * BLOCK + 5, new byte[100]);
       in.readFully(3L * BLOCK + 500, new byte[100]); // the same block: it is there
       assertThat(recorded.reads).containsExactly((8L + 3 * storedBlock) + "+" + storedBlock);
@@ -159,7 +165,7 @@ class StreamsTest {
     byte[] plain = plaintext(3 * BLOCK + 77);
     write(file.encryptingOutputFile(), plain);
     Recorded recorded = new Recorded(stored(), false);
-    try (DecryptingStream in = open(recorded)) {
+    try (AuthenticatedStream in = open(recorded)) {
       byte[] part = new byte[8192]; // as Avro reads
       int done = 0;
       for (int got = in.read(part); got >= 0; got = in.read(part)) {
@@ -185,13 +191,14 @@ class StreamsTest {
     byte[] flipped = bytes.clone();
     flipped[8 + BLOCK + 28 + 500] ^= 1;
     for (byte[] changed : List.of(exchanged, flipped)) {
-      try (DecryptingStream in = open(new InMemoryInputFile(changed))) {
-        in.readFully(0, new byte[BLOCK]);
-        for (int count : new int[] {1, BLOCK}) { // into our buffer, and into the caller's
+      for (int count : new int[] {1, BLOCK}) { // into our buffer, and into the caller's
+        try (AuthenticatedStream in = open(new InMemoryInputFile(changed))) {
+          in.readFully(0, new byte[BLOCK]);
           byte[] got = new byte[count];
           assertThatThrownBy(() -> in.readFully(BLOCK, got))
-              .isInstanceOf(DecryptingStream.TagException.class)
-              .hasCauseInstanceOf(java.security.GeneralSecurityException.class);
+              .isInstanceOf(TamperedException.class)
+              .hasMessageContaining("its authentication tag does not match its key")
+              .hasRootCauseInstanceOf(java.security.GeneralSecurityException.class);
           assertThat(got).containsOnly(0);
         }
       }
@@ -204,12 +211,9 @@ class StreamsTest {
     for (int i = 0; i < 8; i++) {
       byte[] changed = target.toByteArray();
       changed[i] ^= i == 3 ? 64 : 1; // AGS0 and AGSq: those from AGS2 on are later versions
-      try (DecryptingStream in = open(new InMemoryInputFile(changed))) {
+      try (AuthenticatedStream in = open(new InMemoryInputFile(changed))) {
         assertThatThrownBy(in::read)
-            .isInstanceOf(
-                i < 4
-                    ? DecryptingStream.HeaderException.class
-                    : DecryptingStream.OtherVersionException.class);
+            .isInstanceOf(i < 4 ? TamperedException.class : NotSupportedException.class);
       }
     }
   }
@@ -233,7 +237,7 @@ class StreamsTest {
     long read =
         allocated(
             () -> {
-              try (DecryptingStream in = open(stored)) {
+              try (AuthenticatedStream in = open(stored)) {
                 in.readNBytes(4000);
               }
             });
@@ -371,13 +375,15 @@ class StreamsTest {
   void theStorageIsClosedWhenTheLastBlockCannotBeWritten() throws IOException {
     for (int writes = 0; writes < 2; writes++) { // the header, and the block
       FailingStorage storage = new FailingStorage(writes);
-      EncryptingStream out = new EncryptingStream(storage, file.keyMetadata());
+      List<Long> written = new ArrayList<>();
+      EncryptingStream out = new EncryptingStream(storage, file.keyMetadata(), written::add);
       out.write(plaintext(100));
       assertThatThrownBy(out::close)
           .hasMessage("the disk is on fire")
           .satisfies(e -> assertThat(e.getSuppressed()[0]).hasMessage("the connection is lost"));
       out.close();
       assertThat(storage.closed).isEqualTo(1);
+      assertThat(written).isEmpty();
     }
   }
 }

@@ -4,10 +4,10 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.io.TableFileIO;
-import io.icebergcrypto.lifecycle.CopyMetadata;
 import io.icebergcrypto.lifecycle.PathMapping;
 import io.icebergcrypto.metadata.MetadataFile;
 import io.icebergcrypto.metadata.MetadataPlace;
+import io.icebergcrypto.metadata.StatisticsPaths;
 import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.iceberg.BaseTable;
@@ -137,7 +137,7 @@ public record CopyRequest(
   }
 
   private static Start startOf(TableMetadata metadata) {
-    return new Start(metadata.lastSequenceNumber(), Set.copyOf(CopyMetadata.statistics(metadata)));
+    return new Start(metadata.lastSequenceNumber(), StatisticsPaths.of(metadata));
   }
 
   /** Whether a version is that of a metadata file: its name or path, or the name of its copy. */

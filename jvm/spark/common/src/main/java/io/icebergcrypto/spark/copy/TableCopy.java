@@ -15,6 +15,7 @@ import io.icebergcrypto.io.TableEncryptionManager;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.lifecycle.CopyMetadata;
 import io.icebergcrypto.metadata.Kek;
+import io.icebergcrypto.metadata.StatisticsPaths;
 import io.icebergcrypto.spark.verify.scan.FileJobs;
 import io.icebergcrypto.spark.verify.scan.FileSet;
 import io.icebergcrypto.spark.verify.scan.TableTree;
@@ -196,7 +197,7 @@ public final class TableCopy {
                     .select("path")
                     .toLocalIterator()
                     .forEachRemaining(row -> list.copied(row.getString(0)));
-                CopyMetadata.statistics(metadata).stream()
+                StatisticsPaths.of(metadata).stream()
                     .filter(path -> !start.statistics().contains(path))
                     .forEach(list::copied);
                 deletes.forEach(list::staged);

@@ -2,7 +2,6 @@ package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.CatalogContext;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
@@ -45,8 +44,10 @@ final class RemoveOrphanFiles extends IcebergProcedure {
         .filter(Found::isEncrypted)
         .ifPresent(
             found ->
-                CatalogTrust.requireOwnFiles(
-                    encrypted().delegate(), found.fullName(), found.properties()));
+                encrypted()
+                    .context()
+                    .behind()
+                    .requireOwnFiles(found.fullName(), found.properties()));
     return icebergs.call(withoutCopies(input, table));
   }
 

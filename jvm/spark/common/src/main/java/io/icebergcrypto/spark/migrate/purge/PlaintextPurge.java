@@ -10,7 +10,6 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.cleanup.ProvenDeletion;
 import io.icebergcrypto.config.EncryptionProperties;
-import io.icebergcrypto.integrity.CatalogTrust;
 import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.metadata.FailFastFileIO;
@@ -197,7 +196,7 @@ public final class PlaintextPurge {
    */
   private void requireOwnFiles(Map<String, String> properties) {
     String gc = properties.get(EncryptionProperties.PLAINTEXT_GC);
-    if (CatalogTrust.mayShareFiles(catalog.context().behind().catalog(), gc)
+    if (catalog.context().behind().mayShareFiles(gc)
         && !"true".equalsIgnoreCase(properties.get(TableProperties.GC_ENABLED))) {
       throw new InvalidConfigurationException(
               String.format(
