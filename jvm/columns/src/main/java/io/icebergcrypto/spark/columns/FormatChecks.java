@@ -350,7 +350,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     Configuration session = session();
     checkSession("the files of a stream", session);
     Set<String> dropped = new TreeSet<>();
-    addDropped(stream.writeOptions(), session, dropped);
+    dropped.addAll(unlike(stream.writeOptions(), session));
     checkNotes(
         "the files of a stream",
         stream.catalogTable().isDefined(),
@@ -358,7 +358,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
         stream.query().schema());
     if (stream.catalogTable().isDefined()) {
       CatalogTable table = stream.catalogTable().get();
-      addDropped(table.storage().properties(), session, dropped);
+      dropped.addAll(unlike(table.storage().properties(), session));
       checkProperties(table, table.storage().properties());
     }
 
@@ -372,15 +372,11 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     }
   }
 
-  private void addDropped(Map<String, String> options, Configuration session, Set<String> dropped) {
-    FromScala.map(options)
-        .forEach(
-            (option, value) -> {
-              String name = option.toLowerCase(Locale.ROOT);
-              if (concernsKeys(name) && !value.equals(session.get(name, ""))) {
-                dropped.add(option);
-              }
-            });
+  private List<String> unlike(Map<String, String> options, Configuration session) {
+    return LateSettings.unlike(
+        FromScala.map(options),
+        this::concernsKeys,
+        name -> session.get(name.toLowerCase(Locale.ROOT), ""));
   }
 
   private void checkNotes(
