@@ -72,7 +72,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectPreCBORule(session -> new TellTasks());
     extensions.injectCheckRule(session -> this::check);
-    extensions.injectResolutionRule(session -> new AppendOptionsRule(format, this::concernsKeys));
+    extensions.injectResolutionRule(session -> new AppendOptionsRule(this));
     return BoxedUnit.UNIT;
   }
 
@@ -303,20 +303,12 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     }
   }
 
-  private boolean isOf(CatalogTable table) {
-    return isOf(table, format);
-  }
-
-  static boolean isOf(CatalogTable table, String format) {
+  boolean isOf(CatalogTable table) {
     return table.provider().isDefined() && table.provider().get().equalsIgnoreCase(format);
   }
 
-  private boolean isOfHive(CatalogTable table) {
-    return isOfHive(table, format);
-  }
-
   /** Whether it is a table of Hive's with such files. */
-  static boolean isOfHive(CatalogTable table, String format) {
+  boolean isOfHive(CatalogTable table) {
     return table.storage().serde().isDefined()
         && table.storage().serde().get().toLowerCase(Locale.ROOT).contains(format);
   }
