@@ -29,7 +29,7 @@ abstract class ConfiguredKmsClient
   @Override
   public void initialize(Map<String, String> properties) {
     // both here, for a catalog of Iceberg's own makes clients, too
-    SettingsGuard.checkAll(properties);
+    SettingsGuard.ALL.forEach(guard -> guard.check(properties));
     KmsProperties.check(KmsType.ofClient(getClass().getName()).orElseThrow().word(), properties);
     KmsConfig read = read(properties);
     close();
