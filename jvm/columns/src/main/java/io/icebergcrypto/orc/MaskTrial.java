@@ -9,6 +9,7 @@ import java.util.stream.IntStream;
 import org.apache.hadoop.hive.common.type.HiveDecimal;
 import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.ColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.Decimal64ColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.DecimalColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.DoubleColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.ListColumnVector;
@@ -17,6 +18,7 @@ import org.apache.hadoop.hive.ql.exec.vector.MapColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.MultiValuedColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
+import org.apache.hadoop.hive.serde2.io.HiveDecimalWritable;
 import org.apache.orc.DataMask;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.TypeDescription.RowBatchVersion;
@@ -79,7 +81,7 @@ final class MaskTrial {
       } else if (vector instanceof DoubleColumnVector numbers) {
         numbers.vector[row] = number;
       } else if (vector instanceof DecimalColumnVector decimals) {
-        decimals.set(row, HiveDecimal.create(row + 1));
+        decimals.set(row, HiveDecimal.create(row + 1L, decimals.scale)); // fits any precision
       } else if (vector instanceof TimestampColumnVector times) {
         times.time[row] = 1000L * 86_399 * number;
         times.nanos[row] = 1_000_000;
@@ -107,7 +109,8 @@ final class MaskTrial {
       }
     }
 
-    IntPredicate same = row -> !isNull(masked, row) && isSame(original, masked, row);
+    IntPredicate same =
+        row -> !isNull(masked, row) && text(original, row).equals(text(masked, row));
     if (!before.isEmpty()) {
       return null;
     } else if (!(original instanceof BytesColumnVector)) {
@@ -124,37 +127,20 @@ final class MaskTrial {
     return left.isEmpty() ? null : String.join(", ", left);
   }
 
-  private static int at(ColumnVector vector, int row) {
-    return vector.isRepeating ? 0 : row;
-  }
-
   private static boolean isNull(ColumnVector vector, int row) {
-    return !vector.noNulls && vector.isNull[at(vector, row)];
+    return !vector.noNulls && vector.isNull[vector.isRepeating ? 0 : row];
   }
 
-  private static boolean isSame(ColumnVector original, ColumnVector masked, int row) {
-    int to = at(masked, row);
-    if (original instanceof BytesColumnVector a && masked instanceof BytesColumnVector b) {
-      return Arrays.equals(
-          a.vector[row],
-          a.start[row],
-          a.start[row] + a.length[row],
-          b.vector[to],
-          b.start[to],
-          b.start[to] + b.length[to]);
-    } else if (original instanceof TimestampColumnVector a
-        && masked instanceof TimestampColumnVector b) {
-      return a.time[row] == b.time[to] && a.nanos[row] == b.nanos[to];
-    } else if (original instanceof DoubleColumnVector a && masked instanceof DoubleColumnVector b) {
-      return a.vector[row] == b.vector[to];
-    } else if (original instanceof DecimalColumnVector a) {
-      StringBuilder text = new StringBuilder();
-      masked.stringifyValue(text, to);
-      return text.toString().equals(a.vector[row].toString());
+  /** A value that is not null. */
+  private static String text(ColumnVector vector, int row) {
+    StringBuilder text = new StringBuilder();
+    vector.stringifyValue(text, row);
+    if (vector instanceof Decimal64ColumnVector narrow) { // which shows it without its scale
+      HiveDecimalWritable decimal = new HiveDecimalWritable();
+      decimal.deserialize64(Long.parseLong(text.toString()), narrow.scale);
+      return decimal.toString();
     }
 
-    return original instanceof LongColumnVector a
-        && masked instanceof LongColumnVector b
-        && a.vector[row] == b.vector[to];
+    return text.toString();
   }
 }

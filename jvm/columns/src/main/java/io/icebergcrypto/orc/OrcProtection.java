@@ -11,6 +11,7 @@ import io.icebergcrypto.parquet.FileProtection;
 import io.icebergcrypto.parquet.FileProtection.By;
 import io.icebergcrypto.parquet.FileProtection.Column;
 import io.icebergcrypto.parquet.PageCheck;
+import io.icebergcrypto.parquet.WatchedStorage;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -202,7 +203,7 @@ public final class OrcProtection {
         return look.at(reader);
       }
     } catch (IOException | RuntimeException e) {
-      throw storage.reads().typed(e, of -> notRead(location, of), () -> damaged(location, e));
+      throw storage.typed(e, of -> notRead(location, of), () -> damaged(location, e));
     }
   }
 

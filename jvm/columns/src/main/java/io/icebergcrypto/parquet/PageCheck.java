@@ -4,7 +4,6 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Evidence;
 import io.icebergcrypto.kms.call.Causes;
-import java.io.FilterInputStream;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -17,8 +16,7 @@ import org.apache.parquet.column.page.PageReadStore;
 import org.apache.parquet.column.page.PageReader;
 import org.apache.parquet.crypto.KeyAccessDeniedException;
 import org.apache.parquet.hadoop.ParquetFileReader;
-import org.apache.parquet.hadoop.util.HadoopInputFile;
-import org.apache.parquet.io.DelegatingSeekableInputStream;
+import org.apache.parquet.hadoop.util.HadoopStreams;
 import org.apache.parquet.io.InputFile;
 import org.apache.parquet.io.SeekableInputStream;
 import org.apache.parquet.schema.MessageType;
@@ -43,23 +41,33 @@ public final class PageCheck {
    */
   public static Map<String, String> check(String location, Configuration hadoop) {
     Path path = new Path(location);
+    WatchedStorage storage;
+    long length;
     try {
-      return check(location, path, hadoop, HadoopInputFile.fromPath(path, hadoop));
+      storage = new WatchedStorage(path.getFileSystem(hadoop));
+      length = storage.getFileStatus(path).getLen();
     } catch (IOException e) {
       throw notRead(location, e);
     }
-  }
 
-  /** The same of a file that is opened in another way. */
-  static Map<String, String> check(
-      String location, Path path, Configuration hadoop, InputFile file) {
-    Stored stored = new Stored(file);
+    InputFile file =
+        new InputFile() {
+          @Override
+          public long getLength() {
+            return length;
+          }
+
+          @Override
+          public SeekableInputStream newStream() throws IOException {
+            return HadoopStreams.wrap(storage.open(path));
+          }
+        };
     ParquetReadOptions options =
         HadoopReadOptions.builder(hadoop, path)
             .withDecryption(new ParquetCryptoFactory().getFileDecryptionProperties(hadoop, path))
             .build();
     Map<String, String> left = new LinkedHashMap<>();
-    try (ParquetFileReader reader = ParquetFileReader.open(stored, options)) {
+    try (ParquetFileReader reader = ParquetFileReader.open(file, options)) {
       MessageType schema = reader.getFileMetaData().getSchema();
       for (ColumnDescriptor column : schema.getColumns()) {
         try {
@@ -69,7 +77,7 @@ public final class PageCheck {
         }
       }
     } catch (IOException | RuntimeException e) {
-      throw stored.reads.typed(e, of -> notRead(location, of), () -> changed(location, e));
+      throw storage.typed(e, of -> notRead(location, of), () -> changed(location, e));
     }
 
     return left;
@@ -149,51 +157,5 @@ public final class PageCheck {
         "This says nothing about the file. Check that the storage is up and that its credentials"
             + " allow reading it.",
         ofStorage);
-  }
-
-  /** A file whose reads are watched. */
-  private static final class Stored implements InputFile {
-    private final InputFile file;
-    private final WatchedReads reads = new WatchedReads();
-
-    Stored(InputFile file) {
-      this.file = file;
-    }
-
-    @Override
-    public long getLength() throws IOException {
-      return reads.watched(file::getLength);
-    }
-
-    @Override
-    public SeekableInputStream newStream() throws IOException {
-      SeekableInputStream in = reads.watched(file::newStream);
-      return new DelegatingSeekableInputStream(
-          new FilterInputStream(in) {
-            @Override
-            public int read() throws IOException {
-              return reads.watched(in::read);
-            }
-
-            @Override
-            public int read(byte[] bytes, int offset, int count) throws IOException {
-              return reads.watched(() -> in.read(bytes, offset, count));
-            }
-          }) {
-        @Override
-        public long getPos() throws IOException {
-          return in.getPos();
-        }
-
-        @Override
-        public void seek(long position) throws IOException {
-          reads.watched(
-              () -> {
-                in.seek(position);
-                return position;
-              });
-        }
-      };
-    }
   }
 }

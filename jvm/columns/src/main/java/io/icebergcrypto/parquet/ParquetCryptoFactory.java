@@ -158,8 +158,9 @@ public final class ParquetCryptoFactory
   private static void check(
       TableFormat format, ColumnChoices chosen, Path file, Configuration hadoop) {
     if (format == TableFormat.DELTA) {
-      SettingsGuard.checkAllStored(
-          format.label(), DeltaStatistics.deciding(hadoop), DeltaStatistics::decides);
+      Map<String, String> deciding = DeltaStatistics.deciding(hadoop);
+      SettingsGuard.ALL.forEach(
+          guard -> guard.checkStored(format.label(), deciding, DeltaStatistics::decides));
     }
 
     if (!chosen.namesKeys()) {

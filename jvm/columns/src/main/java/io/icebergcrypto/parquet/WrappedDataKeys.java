@@ -45,26 +45,13 @@ public final class WrappedDataKeys {
             });
   }
 
-  /** A new data key. */
-  public static final class DataKey {
-    private final byte[] key;
-    private final byte[] wrapped;
-
-    private DataKey(byte[] key, byte[] wrapped) {
-      this.key = key;
-      this.wrapped = wrapped;
-    }
-
-    /** The key itself. */
-    public byte[] key() {
-      return key.clone();
-    }
-
-    /** The key material, for the file. */
-    public byte[] wrapped() {
-      return wrapped.clone();
-    }
-  }
+  /**
+   * A new data key.
+   *
+   * @param key the key itself
+   * @param wrapped the key material, for the file
+   */
+  public record DataKey(byte[] key, byte[] wrapped) {}
 
   /** A hash of the settings: those with the same one share keys. */
   public String scope() {

@@ -221,6 +221,8 @@ class OrcKeyProviderTest {
         "bigint | redact_any,Xx_ | all values",
         "tinyint | redact_any,Xx_ | all values",
         "double | redact_any,Xx_ | all values",
+        "decimal(10,2) | redact_any,Xx_ | all values",
+        "decimal(2,2) | redact_any,Xx_ | all values",
         "decimal(30,2) | redact_any,Xx_ | all values",
         "date | redact_any,Xx9,`_ _ _ _ _ _` | all values",
         "timestamp | redact_any,Xx9,`_ _ _ _ _ _` | all values",

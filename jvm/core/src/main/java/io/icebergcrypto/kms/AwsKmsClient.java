@@ -1,9 +1,5 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.kms.aws.AwsConfig;
-import io.icebergcrypto.kms.config.KmsConfig;
-import java.util.Map;
-
 /**
  * Master keys in AWS KMS. A key id is anything that KMS accepts as one: a key's id or ARN, {@code
  * alias/NAME} or an alias's ARN.
@@ -19,11 +15,6 @@ import java.util.Map;
 public final class AwsKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;
 
-  /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
+  /** Iceberg makes one by this constructor and then calls {@link #initialize}. */
   public AwsKmsClient() {}
-
-  @Override
-  KmsConfig read(Map<String, String> properties) {
-    return AwsConfig.of(properties);
-  }
 }

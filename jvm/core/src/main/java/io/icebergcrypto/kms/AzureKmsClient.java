@@ -1,9 +1,5 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.kms.azure.AzureConfig;
-import io.icebergcrypto.kms.config.KmsConfig;
-import java.util.Map;
-
 /**
  * Master keys in Azure Key Vault and Managed HSM.
  *
@@ -17,11 +13,6 @@ import java.util.Map;
 public final class AzureKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;
 
-  /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
+  /** Iceberg makes one by this constructor and then calls {@link #initialize}. */
   public AzureKmsClient() {}
-
-  @Override
-  KmsConfig read(Map<String, String> properties) {
-    return AzureConfig.of(properties);
-  }
 }

@@ -23,15 +23,13 @@ abstract class ConfiguredKmsClient
   private KmsConfig config;
   private transient SharedKeys.Hold open;
 
-  /** Reads the catalog's properties. */
-  abstract KmsConfig read(Map<String, String> properties);
-
   @Override
   public void initialize(Map<String, String> properties) {
     // both here, for a catalog of Iceberg's own makes clients, too
-    SettingsGuard.checkAll(properties);
-    KmsProperties.check(KmsType.ofClient(getClass().getName()).orElseThrow().word(), properties);
-    KmsConfig read = read(properties);
+    SettingsGuard.ALL.forEach(guard -> guard.check(properties));
+    KmsType type = KmsType.ofClient(getClass().getName()).orElseThrow();
+    KmsProperties.check(type.word(), properties);
+    KmsConfig read = type.read(properties);
     close();
     this.config = read;
   }

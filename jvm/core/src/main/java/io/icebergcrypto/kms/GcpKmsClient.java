@@ -1,9 +1,5 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.kms.config.KmsConfig;
-import io.icebergcrypto.kms.gcp.GcpConfig;
-import java.util.Map;
-
 /**
  * Master keys in Google Cloud KMS: symmetric keys (purpose {@code ENCRYPT_DECRYPT}), named by their
  * full resource name.
@@ -19,11 +15,6 @@ import java.util.Map;
 public final class GcpKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;
 
-  /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
+  /** Iceberg makes one by this constructor and then calls {@link #initialize}. */
   public GcpKmsClient() {}
-
-  @Override
-  KmsConfig read(Map<String, String> properties) {
-    return GcpConfig.of(properties);
-  }
 }

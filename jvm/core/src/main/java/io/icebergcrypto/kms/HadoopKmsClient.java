@@ -1,9 +1,5 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.kms.config.KmsConfig;
-import io.icebergcrypto.kms.hadoop.HadoopConfig;
-import java.util.Map;
-
 /**
  * Master keys in Hadoop KMS, or Apache Ranger KMS, which has the same REST interface. The key id is
  * the name of a key.
@@ -20,11 +16,6 @@ import java.util.Map;
 public final class HadoopKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;
 
-  /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
+  /** Iceberg makes one by this constructor and then calls {@link #initialize}. */
   public HadoopKmsClient() {}
-
-  @Override
-  KmsConfig read(Map<String, String> properties) {
-    return HadoopConfig.of(properties);
-  }
 }

@@ -1,7 +1,5 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.kms.config.KmsConfig;
-import io.icebergcrypto.kms.keystore.KeystoreConfig;
 import java.util.Map;
 
 /**
@@ -28,10 +26,5 @@ public final class KeystoreKmsClient extends ConfiguredKmsClient {
   public void initialize(Map<String, String> properties) {
     super.initialize(properties);
     keys();
-  }
-
-  @Override
-  KmsConfig read(Map<String, String> properties) {
-    return KeystoreConfig.of(properties);
   }
 }

@@ -69,7 +69,8 @@ public final class KmsClients {
     String application = CallContext.application(properties);
     String implementation = implementation(properties);
     if (KmsType.ofClient(implementation).isEmpty()) {
-      SettingsGuard.checkAll(properties); // ours ask by themselves, others do not
+      // ours ask by themselves, others do not
+      SettingsGuard.ALL.forEach(guard -> guard.check(properties));
     }
 
     try {

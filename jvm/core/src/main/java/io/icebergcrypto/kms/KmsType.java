@@ -1,9 +1,18 @@
 package io.icebergcrypto.kms;
 
 import io.icebergcrypto.InvalidConfigurationException;
+import io.icebergcrypto.kms.aws.AwsConfig;
+import io.icebergcrypto.kms.azure.AzureConfig;
 import io.icebergcrypto.kms.call.Causes;
+import io.icebergcrypto.kms.config.KmsConfig;
+import io.icebergcrypto.kms.gcp.GcpConfig;
+import io.icebergcrypto.kms.hadoop.HadoopConfig;
+import io.icebergcrypto.kms.keystore.KeystoreConfig;
+import io.icebergcrypto.kms.pkcs11.Pkcs11Config;
+import io.icebergcrypto.kms.vault.VaultConfig;
 import java.util.Arrays;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
@@ -44,6 +53,19 @@ enum KmsType {
   /** As {@code encryption.kms-type} has it. */
   String word() {
     return name().toLowerCase(Locale.ROOT);
+  }
+
+  /** What a catalog's properties say of such a KMS. */
+  KmsConfig read(Map<String, String> properties) {
+    return switch (this) {
+      case AWS -> AwsConfig.of(properties);
+      case AZURE -> AzureConfig.of(properties);
+      case GCP -> GcpConfig.of(properties);
+      case HADOOP -> HadoopConfig.of(properties);
+      case KEYSTORE -> KeystoreConfig.of(properties);
+      case PKCS11 -> Pkcs11Config.of(properties);
+      case VAULT -> VaultConfig.of(properties);
+    };
   }
 
   static String names() {

@@ -1,9 +1,5 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.kms.config.KmsConfig;
-import io.icebergcrypto.kms.pkcs11.Pkcs11Config;
-import java.util.Map;
-
 /**
  * Master keys in a hardware security module, by PKCS#11 and the JDK's SunPKCS11 provider: AES keys
  * that never leave the token.
@@ -20,11 +16,6 @@ import java.util.Map;
 public final class Pkcs11KmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;
 
-  /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
+  /** Iceberg makes one by this constructor and then calls {@link #initialize}. */
   public Pkcs11KmsClient() {}
-
-  @Override
-  KmsConfig read(Map<String, String> properties) {
-    return Pkcs11Config.of(properties);
-  }
 }

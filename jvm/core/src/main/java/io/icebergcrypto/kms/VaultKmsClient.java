@@ -1,9 +1,5 @@
 package io.icebergcrypto.kms;
 
-import io.icebergcrypto.kms.config.KmsConfig;
-import io.icebergcrypto.kms.vault.VaultConfig;
-import java.util.Map;
-
 /**
  * Master keys in HashiCorp Vault's transit engine, where they never leave Vault. The key id is the
  * name of a transit key.
@@ -19,11 +15,6 @@ import java.util.Map;
 public final class VaultKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;
 
-  /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
+  /** Iceberg makes one by this constructor and then calls {@link #initialize}. */
   public VaultKmsClient() {}
-
-  @Override
-  KmsConfig read(Map<String, String> properties) {
-    return VaultConfig.of(properties);
-  }
 }

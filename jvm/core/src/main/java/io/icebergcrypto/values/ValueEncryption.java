@@ -202,7 +202,7 @@ public final class ValueEncryption implements Serializable {
    * @throws KeyNotFoundException when there is no value key of this name
    */
   public void require(String name) {
-    keys.require(name);
+    keys.versions(name);
   }
 
   private Named named(String name) {

@@ -63,15 +63,6 @@ public record ValueKeys(
   }
 
   /**
-   * Checks that a key exists.
-   *
-   * @throws KeyNotFoundException when there is no key of this name
-   */
-  public void require(String name) {
-    versions(name);
-  }
-
-  /**
    * The versions of a key, the oldest first. The newest one encrypts.
    *
    * @throws KeyNotFoundException when there is no key of this name

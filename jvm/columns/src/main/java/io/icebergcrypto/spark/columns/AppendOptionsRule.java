@@ -1,7 +1,6 @@
 package io.icebergcrypto.spark.columns;
 
 import io.icebergcrypto.InvalidConfigurationException;
-import java.util.function.Predicate;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -15,18 +14,11 @@ import scala.collection.immutable.Map;
  * nothing.
  */
 final class AppendOptionsRule extends Rule<LogicalPlan> {
-  private final String format;
-  private final Predicate<String> concernsKeys;
+  private final FormatChecks format;
 
-  /**
-   * The options of one format.
-   *
-   * @param format its name after USING
-   * @param concernsKeys of the name of an option
-   */
-  AppendOptionsRule(String format, Predicate<String> concernsKeys) {
+  /** Checks the options of one format. */
+  AppendOptionsRule(FormatChecks format) {
     this.format = format;
-    this.concernsKeys = concernsKeys;
   }
 
   @Override
@@ -36,7 +28,7 @@ final class AppendOptionsRule extends Rule<LogicalPlan> {
         && append.mode() == SaveMode.Append) {
       Map<String, String> options = append.tableDesc().storage().properties();
       CatalogTable table =
-          options.keysIterator().exists(concernsKeys::test) // or the metastore need not be asked
+          options.keysIterator().exists(format::concernsKeys) // or the metastore need not be asked
               ? FormatChecks.tableOrNull(append.tableDesc().identifier())
               : null;
       if (table != null) {
@@ -48,7 +40,7 @@ final class AppendOptionsRule extends Rule<LogicalPlan> {
   }
 
   private void check(Map<String, String> options, CatalogTable table) {
-    if (!FormatChecks.isOf(table, format) && !FormatChecks.isOfHive(table, format)) {
+    if (!format.isOf(table) && !format.isOfHive(table)) {
       return;
     }
 
@@ -56,7 +48,7 @@ final class AppendOptionsRule extends Rule<LogicalPlan> {
     FromScala.map(options)
         .forEach(
             (name, value) -> {
-              if (concernsKeys.test(name) && !own.get(name).contains(value)) {
+              if (format.concernsKeys(name) && !own.get(name).contains(value)) {
                 throw new InvalidConfigurationException(
                     String.format(
                         "Spark drops option %s of a write that appends to table %s",

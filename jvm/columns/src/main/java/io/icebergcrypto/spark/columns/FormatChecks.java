@@ -72,7 +72,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectPreCBORule(session -> new TellTasks());
     extensions.injectCheckRule(session -> this::check);
-    extensions.injectResolutionRule(session -> new AppendOptionsRule(format, this::concernsKeys));
+    extensions.injectResolutionRule(session -> new AppendOptionsRule(this));
     return BoxedUnit.UNIT;
   }
 
@@ -303,20 +303,12 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     }
   }
 
-  private boolean isOf(CatalogTable table) {
-    return isOf(table, format);
-  }
-
-  static boolean isOf(CatalogTable table, String format) {
+  boolean isOf(CatalogTable table) {
     return table.provider().isDefined() && table.provider().get().equalsIgnoreCase(format);
   }
 
-  private boolean isOfHive(CatalogTable table) {
-    return isOfHive(table, format);
-  }
-
   /** Whether it is a table of Hive's with such files. */
-  static boolean isOfHive(CatalogTable table, String format) {
+  boolean isOfHive(CatalogTable table) {
     return table.storage().serde().isDefined()
         && table.storage().serde().get().toLowerCase(Locale.ROOT).contains(format);
   }
@@ -350,7 +342,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     Configuration session = session();
     checkSession("the files of a stream", session);
     Set<String> dropped = new TreeSet<>();
-    addDropped(stream.writeOptions(), session, dropped);
+    dropped.addAll(unlike(stream.writeOptions(), session));
     checkNotes(
         "the files of a stream",
         stream.catalogTable().isDefined(),
@@ -358,7 +350,7 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
         stream.query().schema());
     if (stream.catalogTable().isDefined()) {
       CatalogTable table = stream.catalogTable().get();
-      addDropped(table.storage().properties(), session, dropped);
+      dropped.addAll(unlike(table.storage().properties(), session));
       checkProperties(table, table.storage().properties());
     }
 
@@ -372,15 +364,11 @@ public abstract class FormatChecks extends AbstractFunction1<SparkSessionExtensi
     }
   }
 
-  private void addDropped(Map<String, String> options, Configuration session, Set<String> dropped) {
-    FromScala.map(options)
-        .forEach(
-            (option, value) -> {
-              String name = option.toLowerCase(Locale.ROOT);
-              if (concernsKeys(name) && !value.equals(session.get(name, ""))) {
-                dropped.add(option);
-              }
-            });
+  private List<String> unlike(Map<String, String> options, Configuration session) {
+    return LateSettings.unlike(
+        FromScala.map(options),
+        this::concernsKeys,
+        name -> session.get(name.toLowerCase(Locale.ROOT), ""));
   }
 
   private void checkNotes(

@@ -2,9 +2,11 @@ package io.icebergcrypto.spark.columns;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.config.PropertyReader;
-import java.util.Set;
-import java.util.TreeSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
 import org.apache.spark.SparkConf;
 import org.apache.spark.sql.SparkSession;
 
@@ -25,16 +27,11 @@ public final class LateSettings {
    */
   public static void check(SparkSession spark, Predicate<String> concernsKeys) {
     SparkConf started = spark.sparkContext().getConf();
-    Set<String> late = new TreeSet<>();
-    FromScala.map(spark.conf().getAll())
-        .forEach(
-            (name, value) -> {
-              if (isBelow(name)
-                  && concernsKeys.test(withoutPrefix(name))
-                  && !value.equals(started.get(name, null))) {
-                late.add(name);
-              }
-            });
+    List<String> late =
+        unlike(
+            FromScala.map(spark.conf().getAll()),
+            name -> isBelow(name) && concernsKeys.test(withoutPrefix(name)),
+            name -> started.get(name, null));
     if (!late.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format("This session sets %s, which does nothing now", String.join(", ", late)),
@@ -43,6 +40,22 @@ public final class LateSettings {
                   + " not see a session's settings, restart Spark with it.",
               PREFIX, String.join(", ", late.stream().map(LateSettings::withoutPrefix).toList())));
     }
+  }
+
+  /**
+   * The names, sorted, of those settings that are not in force, or are with other values.
+   *
+   * @param concerned of the name of a setting; the others do not count
+   * @param inForce the value of a setting; null: it has none
+   */
+  public static List<String> unlike(
+      Map<String, String> settings, Predicate<String> concerned, UnaryOperator<String> inForce) {
+    return settings.entrySet().stream()
+        .filter(setting -> concerned.test(setting.getKey()))
+        .filter(setting -> !Objects.equals(setting.getValue(), inForce.apply(setting.getKey())))
+        .map(Map.Entry::getKey)
+        .sorted()
+        .toList();
   }
 
   /** Whether it is the name of a setting that Spark reads when it starts. */

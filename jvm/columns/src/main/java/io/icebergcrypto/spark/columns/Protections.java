@@ -52,7 +52,7 @@ public final class Protections {
     Map<String, String> kms =
         KmsClients.ofKms(hadoop.getPropsWithPrefix(KmsProperties.HADOOP_PREFIX));
     if (KmsClients.isConfigured(kms)) {
-      SettingsGuard.checkAll(kms);
+      SettingsGuard.ALL.forEach(guard -> guard.check(kms));
     }
 
     return hadoop;

@@ -5,8 +5,7 @@ import io.icebergcrypto.config.EncryptionProperties;
 import io.icebergcrypto.kms.config.KmsProperties;
 import io.icebergcrypto.kms.config.PropertyReader;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
-import java.util.Set;
-import java.util.TreeSet;
+import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.crypto.EncryptionPropertiesFactory;
 import org.apache.spark.sql.SparkSession;
@@ -152,27 +151,21 @@ final class StoredOptions {
   }
 
   /** The names of options that say which KMS is used, or whether one is, unlike the session. */
-  private static Set<String> unlike(Map<String, String> options) {
+  private static List<String> unlike(Map<String, String> options) {
     if (!options.keysIterator().exists(name -> isOfKms(name) || isFactory(name))) {
-      return Set.of();
+      return List.of();
     }
 
     Configuration session = SparkSession.active().sessionState().newHadoopConf();
     boolean hasFactory = ParquetCryptoFactory.isSet(session);
-    Set<String> found = new TreeSet<>();
-    FromScala.map(options)
-        .forEach(
-            (name, value) -> {
-              if ((isOfKms(name) || hasFactory && isFactory(name))
-                  && !value.equals(session.get(name))) {
-                found.add(name);
-              }
-            });
-    return found;
+    return LateSettings.unlike(
+        FromScala.map(options),
+        name -> isOfKms(name) || hasFactory && isFactory(name),
+        session::get);
   }
 
   private static void refuse(CatalogTable table, Map<String, String> options) {
-    Set<String> found = unlike(options);
+    List<String> found = unlike(options);
     if (!found.isEmpty()) {
       forget(table);
       throw new InvalidConfigurationException(

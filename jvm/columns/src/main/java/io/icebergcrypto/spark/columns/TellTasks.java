@@ -26,7 +26,7 @@ final class TellTasks extends Rule<LogicalPlan> {
   public LogicalPlan apply(LogicalPlan plan) {
     SparkSession spark = SparkSession.active();
     Configuration session = spark.sessionState().newHadoopConf();
-    SettingsGuard.tellAll(DeltaStatistics.deciding(session));
+    SettingsGuard.ALL.forEach(guard -> guard.tell(DeltaStatistics.deciding(session)));
     try {
       Protections.guarded(session);
     } catch (InvalidConfigurationException e) {

@@ -3,10 +3,10 @@ package io.icebergcrypto.spark.parquet;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.parquet.tables.DeltaStatistics;
 import io.icebergcrypto.spark.columns.FromScala;
+import io.icebergcrypto.spark.columns.LateSettings;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
@@ -165,13 +165,7 @@ final class DeltaProperties {
 
   private static void check(String target, Map<String, String> properties) {
     Configuration session = SparkSession.active().sessionState().newHadoopConf();
-    List<String> unlike =
-        properties.entrySet().stream()
-            .filter(property -> DeltaStatistics.decides(property.getKey()))
-            .filter(one -> !Objects.equals(one.getValue(), session.get(one.getKey())))
-            .map(Map.Entry::getKey)
-            .sorted()
-            .toList();
+    List<String> unlike = LateSettings.unlike(properties, DeltaStatistics::decides, session::get);
     if (!unlike.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.parquet;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.parquet.tables.HudiDefaults;
@@ -69,11 +70,14 @@ record HudiWrites(
       return;
     }
 
-    LateSettings.check(spark, KeySettings::isOne);
+    LateSettings.check(spark, SessionProperties::isOfParquet);
     Configuration hudis = spark.sparkContext().hadoopConfiguration();
     Configuration wanted = spark.sessionState().newHadoopConf();
     Map<String, String> options = new HashMap<>(statement.options());
-    options.forEach((name, value) -> wanted.set(KeySettings.name(name), value));
+    options.forEach( // Hadoop's names have a case, and those of options none
+        (name, value) ->
+            wanted.set(
+                SessionProperties.isOfParquet(name) ? name.toLowerCase(Locale.ROOT) : name, value));
     if (!ParquetCryptoFactory.isSet(hudis) && !ParquetCryptoFactory.isSet(wanted)) {
       return;
     }
@@ -102,7 +106,9 @@ record HudiWrites(
       Path folder,
       Map<String, String> options,
       Configuration hudis) {
-    options.keySet().removeIf(name -> KeySettings.isOne(name) || name.startsWith("parquet."));
+    options
+        .keySet()
+        .removeIf(name -> SessionProperties.isOfParquet(name) || name.startsWith("parquet."));
     options.keySet().removeIf(name -> name.equalsIgnoreCase("path"));
     Map<String, String> session = ofSession(spark);
     Map<String, String> defaults = HudiDefaults.read(System.getenv("HUDI_CONF_DIR"), hudis);
@@ -181,7 +187,7 @@ record HudiWrites(
   /** Hudi reads SparkContext's configuration alone: what a session or a write sets does nothing. */
   private static void checkSettings(String table, Configuration hudis, Configuration wanted) {
     Set<String> different = new TreeSet<>();
-    for (String prefix : KeySettings.PREFIXES) {
+    for (String prefix : SessionProperties.OF_PARQUET) {
       Map<String, String> one = hudis.getPropsWithPrefix(prefix);
       Map<String, String> other = wanted.getPropsWithPrefix(prefix);
       Stream.concat(one.keySet().stream(), other.keySet().stream())

@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.parquet;
 
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.config.SessionProperties;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.parquet.tables.DeltaStatistics;
@@ -11,6 +12,7 @@ import io.icebergcrypto.spark.columns.FormatChecks;
 import io.icebergcrypto.spark.columns.FromScala;
 import io.icebergcrypto.spark.columns.LateSettings;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
@@ -54,7 +56,7 @@ record OtherWrites(String target, Map<String, String> options) {
 
     if ((plan instanceof Command || plan instanceof WriteToMicroBatchDataSourceV1)
         && isDeltas(plan)) {
-      LateSettings.check(spark, KeySettings::isOne);
+      LateSettings.check(spark, SessionProperties::isOfParquet);
       Configuration hadoop = spark.sessionState().newHadoopConf();
       if (ParquetCryptoFactory.isSet(hadoop)) {
         checkDelta(hadoop, plan);
@@ -91,11 +93,16 @@ record OtherWrites(String target, Map<String, String> options) {
   }
 
   private void checkOptions(SparkSession spark) {
-    if (options.keySet().stream().noneMatch(KeySettings::isOne)) {
+    if (options.keySet().stream().noneMatch(SessionProperties::isOfParquet)) {
       return;
     }
 
-    List<String> ignored = KeySettings.unlike(options, spark.sessionState().newHadoopConf());
+    Configuration session = spark.sessionState().newHadoopConf();
+    List<String> ignored =
+        LateSettings.unlike(
+            options,
+            SessionProperties::isOfParquet,
+            name -> session.get(name.toLowerCase(Locale.ROOT)));
     if (!ignored.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(

@@ -7,7 +7,9 @@ import io.icebergcrypto.parquet.tables.ColumnChoices;
 import io.icebergcrypto.parquet.tables.KeyFiles;
 import io.icebergcrypto.parquet.tables.TableFormat;
 import io.icebergcrypto.spark.columns.FormatChecks;
+import io.icebergcrypto.spark.columns.LateSettings;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -26,7 +28,7 @@ import scala.Option;
 public final class ParquetWrites extends FormatChecks {
   /** Spark makes one by this constructor. */
   public ParquetWrites() {
-    super("parquet", KeySettings.PREFIXES);
+    super("parquet", SessionProperties.OF_PARQUET);
   }
 
   @Override
@@ -111,7 +113,10 @@ public final class ParquetWrites extends FormatChecks {
   protected void checkHiveWrite(String target, Configuration hadoop) {
     Configuration session = SparkSession.active().sessionState().newHadoopConf();
     List<String> ignored =
-        KeySettings.unlike(SessionProperties.below(hadoop, KeySettings.PREFIXES), session);
+        LateSettings.unlike(
+            SessionProperties.below(hadoop, SessionProperties.OF_PARQUET),
+            SessionProperties::isOfParquet,
+            name -> session.get(name.toLowerCase(Locale.ROOT)));
     if (!ignored.isEmpty()) {
       throw new NotSupportedException(
           String.format(

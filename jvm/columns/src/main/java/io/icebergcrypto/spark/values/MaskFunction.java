@@ -44,16 +44,12 @@ final class MaskFunction implements UnboundFunction {
     return new Bound(count);
   }
 
-  /** Spark's generated code calls the method {@code invoke} that fits the types. */
-  public static final class Bound implements ScalarFunction<UTF8String> {
-    private static final long serialVersionUID = 1L;
-
-    private final int arguments;
-
-    private Bound(int arguments) {
-      this.arguments = arguments;
-    }
-
+  /**
+   * Spark's generated code calls the method {@code invoke} that fits the types.
+   *
+   * @param arguments how many it has
+   */
+  public record Bound(int arguments) implements ScalarFunction<UTF8String> {
     /** Shows nothing. */
     public UTF8String invoke(UTF8String value) {
       return value == null ? null : STARS;
@@ -89,16 +85,6 @@ final class MaskFunction implements UnboundFunction {
     @Override
     public String canonicalName() {
       return "iceberg-crypto.mask";
-    }
-
-    @Override
-    public boolean equals(Object other) {
-      return other instanceof Bound bound && arguments == bound.arguments;
-    }
-
-    @Override
-    public int hashCode() {
-      return arguments;
     }
 
     @Override

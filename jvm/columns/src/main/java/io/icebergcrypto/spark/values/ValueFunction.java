@@ -5,7 +5,6 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.values.ValueEncryption;
 import io.icebergcrypto.values.ValueKeyTable;
 import java.util.Arrays;
-import java.util.Objects;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
@@ -66,22 +65,15 @@ record ValueFunction(ValueOperation operation, EncryptedCatalog catalog)
     return type instanceof StringType || type instanceof NullType;
   }
 
-  /** Spark's generated code calls the method {@code invoke} that fits the types. */
-  public static final class Bound implements ScalarFunction<Object> {
-    private static final long serialVersionUID = 1L;
-
-    private final ValueOperation operation;
-    private final ValueEncryption values;
-    private final DataType type;
-    private final int arguments;
-
-    private Bound(ValueOperation operation, ValueEncryption values, DataType type, int arguments) {
-      this.operation = operation;
-      this.values = values;
-      this.type = type;
-      this.arguments = arguments;
-    }
-
+  /**
+   * Spark's generated code calls the method {@code invoke} that fits the types.
+   *
+   * @param type of the value, and of the result
+   * @param arguments how many it has
+   */
+  public record Bound(
+      ValueOperation operation, ValueEncryption values, DataType type, int arguments)
+      implements ScalarFunction<Object> {
     /**
      * Checks a key's name while a statement is analyzed.
      *
@@ -142,20 +134,6 @@ record ValueFunction(ValueOperation operation, EncryptedCatalog catalog)
     @Override
     public String canonicalName() {
       return String.format("iceberg-crypto.%s(%s)", name(), type.simpleString());
-    }
-
-    @Override
-    public boolean equals(Object other) {
-      return other instanceof Bound bound
-          && operation == bound.operation
-          && type.equals(bound.type)
-          && arguments == bound.arguments
-          && values.equals(bound.values);
-    }
-
-    @Override
-    public int hashCode() {
-      return Objects.hash(operation, type, arguments, values);
     }
 
     /** In plans, without a key. */

@@ -1,5 +1,6 @@
 package io.icebergcrypto.kms.azure;
 
+import com.azure.identity.DefaultAzureCredentialBuilder;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.HttpsAddress;
@@ -66,7 +67,7 @@ public record AzureConfig(
    * @throws NoClassDefFoundError when Azure's library for logins is missing
    */
   public static AzureConfig of(Map<String, String> properties) {
-    AzureLogin.requireLibrary();
+    DefaultAzureCredentialBuilder.class.getName(); // fails early where the library is missing
     return read(properties);
   }
 

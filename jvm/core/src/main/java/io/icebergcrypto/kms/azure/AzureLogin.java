@@ -77,15 +77,6 @@ final class AzureLogin {
   }
 
   /**
-   * Fails early where Azure's library is missing.
-   *
-   * @throws NoClassDefFoundError when it is
-   */
-  static void requireLibrary() {
-    DefaultAzureCredentialBuilder.class.getName();
-  }
-
-  /**
    * A token that is still good for some minutes.
    *
    * @param keyId the master key that it is needed for, for errors

@@ -19,29 +19,23 @@ final class AzureSearches {
   /** For how long; versions that are made in that time may be missed. */
   static final Duration KEPT = Duration.ofMinutes(10);
 
-  /** One wrapped key's. In one thread's hands at a time. */
-  static final class Search {
-    private final Set<String> wrong = new HashSet<>();
-    private final AzureVault.Listing listing = new AzureVault.Listing();
-    private final long begun = System.nanoTime();
-
-    /** The versions that certainly did not wrap it. */
-    Set<String> wrong() {
-      return wrong;
-    }
-
-    /** The key's versions, as far as they have been listed. */
-    AzureVault.Listing listing() {
-      return listing;
-    }
-  }
+  /**
+   * One wrapped key's. In one thread's hands at a time.
+   *
+   * @param wrong the versions that certainly did not wrap it
+   * @param listing the key's versions, as far as they have been listed
+   * @param begun when, by System.nanoTime()
+   */
+  record Search(Set<String> wrong, AzureVault.Listing listing, long begun) {}
 
   private final Map<String, Search> cutShort = new LinkedHashMap<>();
 
   /** The search that was cut short, which is the caller's now, or a new one. */
   synchronized Search resume(AzureKeyId key, byte[] wrapped) {
     Search found = cutShort.remove(id(key, wrapped));
-    return found == null || System.nanoTime() - found.begun > KEPT.toNanos() ? new Search() : found;
+    return found == null || System.nanoTime() - found.begun > KEPT.toNanos()
+        ? new Search(new HashSet<>(), new AzureVault.Listing(), System.nanoTime())
+        : found;
   }
 
   /** Keeps a search for the next attempt. */

@@ -204,8 +204,8 @@ final class AzureVault {
 
     return new Version(
         kid.group("version"),
-        !"false".equals(JsonHttp.text(attributes, "enabled")),
-        number(JsonHttp.text(attributes, "created")));
+        !attributes.has("enabled") || JsonHttp.isTrue(attributes, "enabled"),
+        JsonHttp.number(attributes, "created"));
   }
 
   /** The next page; only of the same vault, for the token goes with the request. */
@@ -232,13 +232,5 @@ final class AzureVault {
 
   private static URI uri(AzureConfig config, String path, String query) {
     return URI.create(config.vault() + path + "?" + query);
-  }
-
-  private static long number(String text) {
-    try {
-      return Long.parseLong(text);
-    } catch (NumberFormatException e) {
-      return 0;
-    }
   }
 }

@@ -13,7 +13,6 @@ import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Collections;
 import java.util.EnumSet;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
@@ -21,11 +20,17 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * Where a secret is: in an environment variable or in a file. This is what a client keeps and what
  * travels to executors; the secret itself is read when it is needed, and again when it may have
- * changed.
+ * changed. Equal ones are the same place, which need not have the same secret.
+ *
+ * @param property names the place
+ * @param variable null: it is in a file
+ * @param file null: it is in a variable
+ * @param mayBeProjected whether it is a JWT, which Kubernetes may put there
+ * @param advice the end of the hint when the file is open to others
  */
-public final class SecretSource implements Serializable {
-  private static final long serialVersionUID = 1L;
-
+public record SecretSource(
+    String property, String variable, String file, boolean mayBeProjected, String advice)
+    implements Serializable {
   private static final int PAUSES = 10;
   private static final long PAUSE_NANOS = 50_000_000L;
   private static final Set<PosixFilePermission> OTHERS =
@@ -37,28 +42,9 @@ public final class SecretSource implements Serializable {
   private static final Set<PosixFilePermission> OTHERS_CHANGE =
       EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
 
-  private final String property;
-  private final String variable;
-  private final String file;
-  private final boolean mayBeProjected;
-  private final String advice;
-
-  private SecretSource(String property, String variable, String file) {
-    this(property, variable, file, false, "");
-  }
-
-  private SecretSource(
-      String property, String variable, String file, boolean mayBeProjected, String advice) {
-    this.property = property;
-    this.variable = variable;
-    this.file = file;
-    this.mayBeProjected = mayBeProjected;
-    this.advice = advice;
-  }
-
   /** A secret in a file. */
   public static SecretSource file(String path, String property) {
-    return new SecretSource(property, null, path);
+    return new SecretSource(property, null, path, false, "");
   }
 
   /**
@@ -94,7 +80,7 @@ public final class SecretSource implements Serializable {
     }
 
     if (variable != null) {
-      return Optional.of(new SecretSource(envProperty, variable, null));
+      return Optional.of(new SecretSource(envProperty, variable, null, false, ""));
     }
 
     return Optional.ofNullable(file).map(path -> file(path, fileProperty));
@@ -207,21 +193,6 @@ public final class SecretSource implements Serializable {
     return variable == null
         ? contentHash(Path.of(file))
         : value == null ? "" : SecretHash.of(value);
-  }
-
-  /** Whether it is the same place, not whether it is the same secret. */
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof SecretSource source
-        && property.equals(source.property)
-        && Objects.equals(variable, source.variable)
-        && Objects.equals(file, source.file)
-        && mayBeProjected == source.mayBeProjected;
-  }
-
-  @Override
-  public int hashCode() {
-    return Objects.hash(property, variable, file);
   }
 
   /** The place; never the secret. */

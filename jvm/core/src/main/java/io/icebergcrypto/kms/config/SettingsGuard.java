@@ -12,6 +12,9 @@ import java.util.function.Predicate;
  * the service loader: an engine knows where settings come from.
  */
 public interface SettingsGuard {
+  /** Those on the class path: what one refuses, is refused. */
+  List<SettingsGuard> ALL = Services.of(SettingsGuard.class);
+
   /**
    * Checks the properties of a client that is about to be made.
    *
@@ -31,39 +34,8 @@ public interface SettingsGuard {
   void checkStored(String program, Map<String, String> settings, Predicate<String> decides);
 
   /**
-   * Asks all guards.
-   *
-   * @throws InvalidConfigurationException when one refuses
-   */
-  static void checkAll(Map<String, String> properties) {
-    Guards.ALL.forEach(guard -> guard.check(properties));
-  }
-
-  /**
-   * Asks all guards.
-   *
-   * @throws InvalidConfigurationException when one refuses
-   */
-  static void checkAllStored(
-      String program, Map<String, String> settings, Predicate<String> decides) {
-    Guards.ALL.forEach(guard -> guard.checkStored(program, settings, decides));
-  }
-
-  /**
    * Tells what this thread starts elsewhere which settings decide on the keys of a session's files,
    * for {@link #checkStored}.
    */
   void tell(Map<String, String> settings);
-
-  /** Has all guards tell them. */
-  static void tellAll(Map<String, String> settings) {
-    Guards.ALL.forEach(guard -> guard.tell(settings));
-  }
-
-  /** Those on the class path. */
-  final class Guards {
-    private static final List<SettingsGuard> ALL = Services.of(SettingsGuard.class);
-
-    private Guards() {}
-  }
 }

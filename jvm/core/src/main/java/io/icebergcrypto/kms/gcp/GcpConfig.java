@@ -1,5 +1,6 @@
 package io.icebergcrypto.kms.gcp;
 
+import com.google.auth.oauth2.GoogleCredentials;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.kms.call.TimeLimit;
 import io.icebergcrypto.kms.config.HttpsAddress;
@@ -40,7 +41,7 @@ public record GcpConfig(String endpoint, String credentialsFile, Aad aad, TimeLi
    */
   public static GcpConfig of(Map<String, String> properties) {
     GcpConfig config = read(properties);
-    GcpCredentials.requireLibrary();
+    GoogleCredentials.class.getName(); // fails early where the library is missing
     return config;
   }
 

@@ -20,7 +20,6 @@ import java.io.IOException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
@@ -70,15 +69,6 @@ final class GcpCredentials {
     this.config = config;
     this.file = config.credentialsFile();
     this.held = new HeldToken<>(config, ENOUGH);
-  }
-
-  /**
-   * Fails early where Google's library is missing.
-   *
-   * @throws NoClassDefFoundError when it is
-   */
-  static void requireLibrary() {
-    GoogleCredentials.class.getName();
   }
 
   /**
@@ -257,11 +247,6 @@ final class GcpCredentials {
       content = parsed.isJsonObject() ? parsed.getAsJsonObject() : new JsonObject();
     } catch (JsonParseException e) {
       throw notCredentials("it is not JSON");
-    } catch (NoSuchFileException e) {
-      throw new InvalidConfigurationException(
-          String.format("File %s, which %s names, does not exist", path, named()),
-          "Check the path on this host; executors need the file too.",
-          e);
     } catch (IOException e) {
       return SecretSource.file(path.toString(), named()).readText(); // throws, and knows why
     }

@@ -48,9 +48,9 @@ final class GcpKeys implements MasterKeys {
     putAad(request, name);
     JsonObject answer = ask(name.asGiven(), "encrypt", request, keyId);
     byte[] ciphertext = bytes(config, answer, "ciphertext", keyId);
-    if (!isTrue(answer, "verifiedPlaintextCrc32c")
+    if (!JsonHttp.isTrue(answer, "verifiedPlaintextCrc32c")
         || config.aad() != GcpConfig.Aad.NONE
-            && !isTrue(answer, "verifiedAdditionalAuthenticatedDataCrc32c")) {
+            && !JsonHttp.isTrue(answer, "verifiedAdditionalAuthenticatedDataCrc32c")) {
       throw damaged(config, "did not confirm the checksum of what it was to wrap", keyId);
     }
 
@@ -129,11 +129,6 @@ final class GcpKeys implements MasterKeys {
     }
 
     throw damaged(config, "answered with a " + field + " that does not fit its checksum", keyId);
-  }
-
-  private static boolean isTrue(JsonObject answer, String field) {
-    JsonElement value = answer.get(field);
-    return value != null && value.isJsonPrimitive() && value.getAsBoolean();
   }
 
   private static KmsUnavailableException damaged(GcpConfig config, String what, String keyId) {

@@ -247,9 +247,29 @@ public final class JsonHttp {
     return parent.get(name) instanceof JsonObject found ? found : new JsonObject();
   }
 
-  /** A member that is text, a number or a truth value, as text; empty when it is not. */
+  /** A member that is text; empty when it is not. */
   public static String text(JsonObject parent, String name) {
-    return parent.get(name) instanceof JsonPrimitive found ? found.getAsString() : "";
+    return parent.get(name) instanceof JsonPrimitive found && found.isString()
+        ? found.getAsString()
+        : "";
+  }
+
+  /** A member that is a number; 0 when it is not, or out of range. */
+  public static long number(JsonObject parent, String name) {
+    try {
+      return parent.get(name) instanceof JsonPrimitive found && found.isNumber()
+          ? found.getAsLong()
+          : 0;
+    } catch (NumberFormatException e) {
+      return 0; // 1e99999, say
+    }
+  }
+
+  /** Whether a member is there and true. */
+  public static boolean isTrue(JsonObject parent, String name) {
+    return parent.get(name) instanceof JsonPrimitive found
+        && found.isBoolean()
+        && found.getAsBoolean();
   }
 
   /** Text of an answer as errors show it: cut off where it is long. */

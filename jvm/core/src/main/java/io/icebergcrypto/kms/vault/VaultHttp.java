@@ -3,7 +3,6 @@ package io.icebergcrypto.kms.vault;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.KmsUnavailableException;
@@ -88,31 +87,6 @@ final class VaultHttp {
     return message.isEmpty()
         ? "(HTTP " + answer.status() + ")"
         : "(HTTP " + answer.status() + ": " + message + ")";
-  }
-
-  /** A member that is text; empty when it is not. */
-  static String text(JsonObject parent, String name) {
-    return parent.get(name) instanceof JsonPrimitive found && found.isString()
-        ? found.getAsString()
-        : "";
-  }
-
-  /** A member that is a number; 0 when it is not, or out of range. */
-  static long number(JsonObject parent, String name) {
-    try {
-      return parent.get(name) instanceof JsonPrimitive found && found.isNumber()
-          ? found.getAsLong()
-          : 0;
-    } catch (NumberFormatException e) {
-      return 0; // 1e99999, say
-    }
-  }
-
-  /** Whether a member is there and true. */
-  static boolean isTrue(JsonObject parent, String name) {
-    return parent.get(name) instanceof JsonPrimitive found
-        && found.isBoolean()
-        && found.getAsBoolean();
   }
 
   private Map<String, String> headers(String token) {

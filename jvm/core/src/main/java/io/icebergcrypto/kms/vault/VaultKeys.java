@@ -237,7 +237,7 @@ final class VaultKeys implements MasterKeys {
 
   private static String result(JsonHttp.Answer answer, String name) {
     return answer.status() == 200
-        ? VaultHttp.text(JsonHttp.object(answer.body(), "data"), name)
+        ? JsonHttp.text(JsonHttp.object(answer.body(), "data"), name)
         : "";
   }
 

@@ -202,8 +202,8 @@ final class VaultLogin {
       }
 
       // A token may be barred from looking at itself; a bad one is reported when it is used.
-      boolean renewable = answer.status() == 200 && VaultHttp.isTrue(data, "renewable");
-      hold(Held.of(token, VaultHttp.number(data, "ttl"), renewable));
+      boolean renewable = answer.status() == 200 && JsonHttp.isTrue(data, "renewable");
+      hold(Held.of(token, JsonHttp.number(data, "ttl"), renewable));
     }
 
     return token;
@@ -231,7 +231,7 @@ final class VaultLogin {
 
     JsonHttp.Answer answer = http.post("auth/" + auth.mount() + "/login", null, auth.body(secret));
     JsonObject made = JsonHttp.object(answer.body(), "auth");
-    String token = VaultHttp.text(made, "client_token");
+    String token = JsonHttp.text(made, "client_token");
     if (answer.status() < 300 && token.isEmpty()) {
       throw http.notVault(answer);
     }
@@ -248,8 +248,8 @@ final class VaultLogin {
     hold(
         Held.of(
             checked(token),
-            VaultHttp.number(made, "lease_duration"),
-            VaultHttp.isTrue(made, "renewable")));
+            JsonHttp.number(made, "lease_duration"),
+            JsonHttp.isTrue(made, "renewable")));
     return token;
   }
 
@@ -344,7 +344,7 @@ final class VaultLogin {
       return token.notRenewable();
     }
 
-    long seconds = VaultHttp.number(JsonHttp.object(answer.body(), "auth"), "lease_duration");
+    long seconds = JsonHttp.number(JsonHttp.object(answer.body(), "auth"), "lease_duration");
     if (seconds <= 0) {
       throw http.notVault(answer);
     }

@@ -50,9 +50,9 @@ class VaultFuzzTest {
           assertThat(VaultHttp.told(answer)).hasSizeLessThan(400).doesNotContain("\n");
           VaultErrors.isInvalidToken(answer);
           JsonObject data = JsonHttp.object(answer.body(), "data");
-          VaultHttp.number(data, "ttl");
-          VaultHttp.isTrue(data, "renewable");
-          VaultHttp.text(data, "ciphertext");
+          JsonHttp.number(data, "ttl");
+          JsonHttp.isTrue(data, "renewable");
+          JsonHttp.text(data, "ciphertext");
           hinted(errors.denied(true, answer, VaultKeys.DECRYPT, "k1"));
           hinted(errors.denied(false, answer, VaultKeys.DECRYPT, "k1"));
           hinted(errors.of(answer, VaultKeys.ENCRYPT, "k1"));

@@ -6,17 +6,18 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import io.icebergcrypto.IcebergCryptoException;
 import java.io.IOException;
 import javax.crypto.AEADBadTagException;
+import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.junit.jupiter.api.Test;
 
 /** Whose an error is: the storage's, or the file's. */
-class WatchedReadsTest {
-  private final WatchedReads reads = new WatchedReads();
+class WatchedStorageTest {
+  private final WatchedStorage storage = new WatchedStorage(new RawLocalFileSystem());
   private final IOException burnt = new IOException("the disk is on fire");
 
   private void fail() {
     catchThrowable(
         () ->
-            reads.watched(
+            storage.watched(
                 () -> {
                   throw burnt;
                 }));
@@ -24,7 +25,7 @@ class WatchedReadsTest {
 
   private String whose(Exception error) {
     IcebergCryptoException typed =
-        reads.typed(
+        storage.typed(
             error,
             of -> new IcebergCryptoException("the storage's: " + of.getMessage(), "wait"),
             () -> new IcebergCryptoException("the file's", "restore it"));
@@ -36,7 +37,7 @@ class WatchedReadsTest {
     fail();
     assertThat(whose(new IOException("cannot read the page")))
         .isEqualTo("the storage's: the disk is on fire");
-    reads.watched(() -> 1);
+    storage.watched(() -> 1);
     assertThat(whose(new RuntimeException(new AEADBadTagException()))).isEqualTo("the file's");
     assertThat(whose(new RuntimeException(burnt)))
         .as("reads that follow, to clean up")
