@@ -176,7 +176,7 @@ public final class TableCopy {
     FileSet allLists = FileSet.few(spark, listRows(), CopyRow.SCHEMA);
     FileSet manifests = cache(reached(allLists, "manifest lists", spread(), CopyTasks::manifests));
     FileSet files = cache(reached(manifests, "manifests", byList(), CopyTasks::files));
-    FileSet vectors = files.where(functions.col("is_rewritten"), CopyRow::isRewritten);
+    FileSet vectors = files.where(functions.col("is_rewritten"));
     List<StagedFile> deletes =
         written(vectors, "deletion vectors", List.of(), byManifest(), CopyTasks::rewriteDeletes);
     List<StagedFile> newManifests =
@@ -186,9 +186,7 @@ public final class TableCopy {
     String metadataFile = writeMetadata(newLists);
     String fileList = "N/A"; // as Iceberg's action says it
     if (request.createFileList()) {
-      FileSet data =
-          files.where(
-              functions.not(functions.col("is_rewritten")), row -> !CopyRow.isRewritten(row));
+      FileSet data = files.where(functions.not(functions.col("is_rewritten")));
       fileList =
           staging.writeFileList(
               list -> {

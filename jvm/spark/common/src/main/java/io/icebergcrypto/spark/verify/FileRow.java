@@ -181,12 +181,6 @@ final class FileRow {
     return !row.isNullAt(CHECKED.fieldIndex("problem"));
   }
 
-  /** Whether a file of {@link #CHECKED} that only expired snapshots reach could not be read. */
-  static boolean isUnreadOlder(Row row) {
-    String code = row.getString(CHECKED.fieldIndex("code"));
-    return isOlder(row) && code != null && ProblemCode.UNREAD.contains(ProblemCode.ofLabel(code));
-  }
-
   /** Whether a row of {@link #CHECKED} is a file that is yet to be checked. */
   static boolean isBelow(Row row) {
     return row.getBoolean(REACHED.size());
