@@ -253,7 +253,7 @@ public final class TableCopy {
   /** What a step finds, each file once. */
   private FileSet reached(FileSet files, String what, Division division, CopyTasks.Step step) {
     FileSet found = cache(on(files, "reads " + what, List.of(), division, step, CopyRow.SCHEMA));
-    return jobs.distinct(checked(found));
+    return checked(found).distinct();
   }
 
   private FileSet cache(FileSet files) {

@@ -216,8 +216,8 @@ public final class TableVerifier {
   /** Checks all that leads to data and delete files, and returns these. */
   private FileSet reached() {
     addMetadataFiles();
-    FileSet manifests = jobs.distinct(below(named()));
-    return cache(jobs.distinct(below(manifests(manifests))));
+    FileSet manifests = below(named()).distinct();
+    return cache(below(manifests(manifests)).distinct());
   }
 
   /**
