@@ -166,7 +166,7 @@ final class VerifyOperations {
     }
 
     List<String> parts = namespace == null ? List.of() : TableNames.parts(call.spark(), namespace);
-    CatalogTables tables = CatalogTables.of(call.spark(), catalog, parts);
+    CatalogTables tables = new CatalogTables(call.spark(), catalog, parts);
     CatalogTables.Selected selected = selected(call, tables);
     EachTable<Verified<List<Map<String, Object>>>> found =
         each(call, tables, selected, options, call.flag("report"), Answer::rows);
