@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from doubles.rest_catalog import RestCatalogDouble
 from harness.files import change
 from harness.lake import COLUMNS, Lake
 
@@ -155,3 +156,24 @@ def test_what_cannot_be_looked_at_is_said(hadoop: Lake) -> None:
     assert problems[none] == "there is no such Iceberg table"
     assert "its tables cannot be listed" in problems["broken"]
     assert "There is no catalog 'nosuch'" in problems["nosuch"]
+
+
+def test_a_catalog_that_does_not_list_is_said_once(hadoop: Lake) -> None:
+    """A REST server that starts a session, and knows no namespaces."""
+    server = RestCatalogDouble().start()
+    prefix = "spark.sql.catalog.unlisting"
+    settings = {
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.type": "rest",
+        f"{prefix}.uri": server.url,
+    }
+    for name, value in settings.items():
+        hadoop.spark.conf.set(name, value)
+    try:
+        found = diagnose_tables(hadoop.spark, "unlisting")
+    finally:
+        for name in settings:
+            hadoop.spark.conf.unset(name)
+        server.stop()
+    assert (found.exit_code, found.counts) == (2, {"unchecked": 1})
+    assert found.findings[0].problem.count("its tables cannot be listed") == 1

@@ -1,11 +1,8 @@
 package io.icebergcrypto.spark;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.catalog.NamespaceKeys;
 import io.icebergcrypto.catalog.OtherTables;
-import io.icebergcrypto.spark.call.Procedure;
-import io.icebergcrypto.spark.procedures.Procedures;
 import io.icebergcrypto.spark.session.WriterOfV1;
 import io.icebergcrypto.spark.values.ValueFunctions;
 import java.util.HashMap;
@@ -44,7 +41,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public class EncryptedSessionCatalog<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
-    extends CheckedSessionCatalog<T> implements EngineCatalog {
+    extends CheckedSessionCatalog<T> {
   private EncryptedSparkCatalog iceberg;
   private TableCatalog session;
 
@@ -175,16 +172,6 @@ public class EncryptedSessionCatalog<
     }
 
     return super.dropNamespace(namespace, cascade);
-  }
-
-  @Override
-  final Procedure ownProcedure(Identifier ident) {
-    return Procedures.own(ident, this, iceberg.encryptedCatalog());
-  }
-
-  @Override
-  final Procedure guarded(Procedure procedure) {
-    return Procedures.guard(procedure, this, iceberg.encryptedCatalog());
   }
 
   @Override

@@ -3,12 +3,9 @@ package io.icebergcrypto.spark;
 import io.icebergcrypto.InvalidConfigurationException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
-import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.kms.call.CallContext;
 import io.icebergcrypto.kms.config.KmsProperties;
-import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.metadata.HiddenKeysTable;
-import io.icebergcrypto.spark.procedures.Procedures;
 import io.icebergcrypto.spark.values.ValueFunctions;
 import io.icebergcrypto.spark.verify.scan.ManifestListJobs;
 import java.util.Map;
@@ -32,7 +29,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * procedures, and take paths to tables of this project. {@code EncryptedSparkCatalog} of each
  * version adds how its Spark makes tables.
  */
-abstract class SparkCatalogBase extends CatalogWithProcedures implements EngineCatalog {
+abstract class SparkCatalogBase extends CatalogWithProcedures {
   private static final String REST_CATALOG_PURGE =
       "rest-catalog-purge"; // Iceberg 1.11 has no constant
 
@@ -86,16 +83,6 @@ abstract class SparkCatalogBase extends CatalogWithProcedures implements EngineC
     EncryptedCatalog opened = (EncryptedCatalog) super.buildIcebergCatalog(name, properties);
     opened.engineHidesKeys(); // see forUser
     return opened;
-  }
-
-  @Override
-  final Procedure ownProcedure(Identifier ident) {
-    return Procedures.own(ident, this, encrypted);
-  }
-
-  @Override
-  final Procedure guarded(Procedure procedure) {
-    return Procedures.guard(procedure, this, encrypted);
   }
 
   @Override

@@ -1,10 +1,7 @@
 package io.icebergcrypto.spark;
 
+import io.icebergcrypto.format.Json;
 import io.icebergcrypto.format.Sha256;
-import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -88,20 +85,8 @@ final class TaskApprovals {
   }
 
   private static String hash(Map<String, String> settings) {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (DataOutputStream out = new DataOutputStream(bytes)) {
-      for (Map.Entry<String, String> setting : new TreeMap<>(settings).entrySet()) {
-        for (String text : List.of(setting.getKey(), setting.getValue())) {
-          byte[] encoded = text.getBytes(StandardCharsets.UTF_8);
-          out.writeInt(encoded.length); // or two texts could be taken for one
-          out.write(encoded);
-        }
-      }
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
-
-    return Sha256.hex(bytes.toByteArray());
+    String json = Json.of(new TreeMap<>(settings));
+    return Sha256.hex(json.getBytes(StandardCharsets.UTF_8));
   }
 
   private static List<String> split(String property) {

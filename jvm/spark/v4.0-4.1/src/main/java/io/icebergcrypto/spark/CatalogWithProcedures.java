@@ -1,23 +1,17 @@
 package io.icebergcrypto.spark;
 
-import io.icebergcrypto.spark.call.Procedure;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.spark.call.SparkProcedure;
+import io.icebergcrypto.spark.procedures.Procedures;
 import org.apache.iceberg.spark.SparkCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 
 /** Iceberg's catalog with procedures of this project. */
-abstract class CatalogWithProcedures extends SparkCatalog {
-  /** A procedure of this project; null if it has none of this name. */
-  abstract Procedure ownProcedure(Identifier ident);
-
-  /** A procedure of Iceberg's, guarded where that is needed. */
-  abstract Procedure guarded(Procedure procedure);
-
+abstract class CatalogWithProcedures extends SparkCatalog implements EngineCatalog {
   @Override
   public UnboundProcedure loadProcedure(Identifier ident) {
-    Procedure own = ownProcedure(ident);
     return SparkProcedure.of(
-        own != null ? own : guarded(SparkProcedure.iceberg(super.loadProcedure(ident))));
+        Procedures.load(ident, this, () -> SparkProcedure.iceberg(super.loadProcedure(ident))));
   }
 }

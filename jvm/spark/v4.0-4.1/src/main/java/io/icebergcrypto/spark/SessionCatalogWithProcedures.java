@@ -1,7 +1,8 @@
 package io.icebergcrypto.spark;
 
-import io.icebergcrypto.spark.call.Procedure;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.spark.call.SparkProcedure;
+import io.icebergcrypto.spark.procedures.Procedures;
 import org.apache.iceberg.spark.SparkSessionCatalog;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -13,17 +14,10 @@ import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 /** Iceberg's session catalog with procedures of this project. */
 abstract class SessionCatalogWithProcedures<
         T extends TableCatalog & FunctionCatalog & SupportsNamespaces & ViewCatalog>
-    extends SparkSessionCatalog<T> {
-  /** A procedure of this project; null if it has none of this name. */
-  abstract Procedure ownProcedure(Identifier ident);
-
-  /** A procedure of Iceberg's, guarded where that is needed. */
-  abstract Procedure guarded(Procedure procedure);
-
+    extends SparkSessionCatalog<T> implements EngineCatalog {
   @Override
   public UnboundProcedure loadProcedure(Identifier ident) {
-    Procedure own = ownProcedure(ident);
     return SparkProcedure.of(
-        own != null ? own : guarded(SparkProcedure.iceberg(super.loadProcedure(ident))));
+        Procedures.load(ident, this, () -> SparkProcedure.iceberg(super.loadProcedure(ident))));
   }
 }

@@ -35,10 +35,6 @@ final class CopyRow {
     return row.getString(0);
   }
 
-  static boolean isRewritten(Row row) {
-    return row.getBoolean(1);
-  }
-
   static int list(Row row) {
     return row.getInt(2);
   }

@@ -177,7 +177,7 @@ public final class TableCopy {
     FileSet allLists = FileSet.few(spark, listRows(), CopyRow.SCHEMA);
     FileSet manifests = cache(reached(allLists, "manifest lists", spread(), CopyTasks::manifests));
     FileSet files = cache(reached(manifests, "manifests", byList(), CopyTasks::files));
-    FileSet vectors = files.where(functions.col("is_rewritten"), CopyRow::isRewritten);
+    FileSet vectors = files.where(functions.col("is_rewritten"));
     List<StagedFile> deletes =
         written(vectors, "deletion vectors", List.of(), byManifest(), CopyTasks::rewriteDeletes);
     List<StagedFile> newManifests =
@@ -187,9 +187,7 @@ public final class TableCopy {
     String metadataFile = writeMetadata(newLists);
     String fileList = "N/A"; // as Iceberg's action says it
     if (request.createFileList()) {
-      FileSet data =
-          files.where(
-              functions.not(functions.col("is_rewritten")), row -> !CopyRow.isRewritten(row));
+      FileSet data = files.where(functions.not(functions.col("is_rewritten")));
       fileList =
           staging.writeFileList(
               list -> {
@@ -256,7 +254,7 @@ public final class TableCopy {
   /** What a step finds, each file once. */
   private FileSet reached(FileSet files, String what, Division division, CopyTasks.Step step) {
     FileSet found = cache(on(files, "reads " + what, List.of(), division, step, CopyRow.SCHEMA));
-    return jobs.distinct(checked(found));
+    return checked(found).distinct();
   }
 
   private FileSet cache(FileSet files) {

@@ -17,9 +17,11 @@ import io.icebergcrypto.spark.verify.Depth;
 import io.icebergcrypto.spark.verify.FileCheck;
 import io.icebergcrypto.spark.verify.FileResult;
 import io.icebergcrypto.spark.verify.deep.FileKey;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.file.FileAlreadyExistsException;
@@ -32,6 +34,8 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.avro.io.BinaryEncoder;
+import org.apache.avro.io.EncoderFactory;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.io.InputFile;
@@ -47,25 +51,15 @@ public final class KeyedInspection {
       "The file was cut off, overwritten or replaced after it was written, or it is not the file"
           + " that this key is for. Restore it from a backup or an object version.";
 
-  private final FileKind kind;
-  private final String format;
+  private static final int KEY_METADATA_VERSION = 1;
+
+  private final KnownFile file;
   private final InputFile stored;
-  private final long expectedLength;
-  private final ByteBuffer keyMetadata;
   private final boolean lengthIsKnown;
 
-  private KeyedInspection(
-      FileKind kind,
-      String format,
-      InputFile stored,
-      long expectedLength,
-      ByteBuffer keyMetadata,
-      boolean lengthIsKnown) {
-    this.kind = kind;
-    this.format = format;
+  private KeyedInspection(KnownFile file, InputFile stored, boolean lengthIsKnown) {
+    this.file = file;
     this.stored = stored;
-    this.expectedLength = expectedLength;
-    this.keyMetadata = keyMetadata;
     this.lengthIsKnown = lengthIsKnown;
   }
 
@@ -79,13 +73,7 @@ public final class KeyedInspection {
     BaseTable plain = catalog.context().unchecked(identifier);
     BaseTable table = EncryptedTable.forAudit((BaseTable) catalog.loadTable(identifier), List.of());
     KnownFile file = FileSearch.find(table, path);
-    return new KeyedInspection(
-        file.kind(),
-        file.format(),
-        plain.io().newInputFile(file.path()),
-        file.length(),
-        file.keyMetadata(),
-        true);
+    return new KeyedInspection(file, plain.io().newInputFile(file.path()), true);
   }
 
   /**
@@ -96,15 +84,32 @@ public final class KeyedInspection {
    */
   public static KeyedInspection withKey(InputFile stored, String hexKey, String hexAadPrefix) {
     ByteBuffer keyMetadata =
-        KeyMetadata.of(bytes(hexKey, "The DEK", 16, 24, 32), bytes(hexAadPrefix, "The AAD prefix"));
-    boolean parquet = FileInspector.magic(stored) == FileMagic.PARE;
-    return new KeyedInspection(
-        FileKind.DATA,
-        parquet ? "parquet" : "avro",
-        stored,
-        stored.getLength(),
-        keyMetadata,
-        false);
+        keyMetadata(bytes(hexKey, "The DEK", 16, 24, 32), bytes(hexAadPrefix, "The AAD prefix"));
+    String format = FileInspector.magic(stored) == FileMagic.PARE ? "parquet" : "avro";
+    KnownFile file =
+        new KnownFile(FileKind.DATA, stored.location(), format, stored.getLength(), keyMetadata);
+    return new KeyedInspection(file, stored, false);
+  }
+
+  /**
+   * Iceberg's standard key metadata (Iceberg specification, version 1) without a length: its class
+   * is not public. The version, then Avro: the DEK, a union of null and the AAD prefix, a union of
+   * null and the file's length.
+   */
+  private static ByteBuffer keyMetadata(byte[] key, byte[] aadPrefix) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    bytes.write(KEY_METADATA_VERSION);
+    BinaryEncoder avro = EncoderFactory.get().directBinaryEncoder(bytes, null);
+    try {
+      avro.writeBytes(key);
+      avro.writeIndex(1);
+      avro.writeBytes(aadPrefix);
+      avro.writeIndex(0);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+
+    return ByteBuffer.wrap(bytes.toByteArray());
   }
 
   private static byte[] bytes(String hex, String what, int... lengths) {
@@ -142,10 +147,11 @@ public final class KeyedInspection {
   public Map<String, Object> check(String decryptTo) {
     FileInspection inspection = FileInspector.inspect(stored);
     FileResult checked =
-        new FileCheck(Depth.DEEP).check(kind, format, stored, expectedLength, keyMetadata);
+        new FileCheck(Depth.DEEP)
+            .check(file.kind(), file.format(), stored, file.length(), file.keyMetadata());
     boolean noLength = checked.code() == ProblemCode.NO_LENGTH; // and nothing else
     if (checked.problem() != null && !noLength) {
-      throw error(stored.location(), kind, checked.problem());
+      throw error(stored.location(), file.kind(), checked.problem());
     }
 
     if (decryptTo != null) {
@@ -182,7 +188,7 @@ public final class KeyedInspection {
           "Its rows are read through its table: SELECT * FROM <table> WHERE _file = '<the file>'.");
     }
 
-    InputFile plaintext = FileKey.of(stored, keyMetadata).decrypted(stored);
+    InputFile plaintext = FileKey.of(stored, file.keyMetadata()).decrypted(stored);
     OutputStream created = create(target);
     try (OutputStream out = created;
         InputStream in = plaintext.newStream()) {

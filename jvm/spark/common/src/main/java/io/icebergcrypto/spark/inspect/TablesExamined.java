@@ -107,7 +107,8 @@ public final class TablesExamined {
         named.add(name);
         tables.add(name);
       } else {
-        unlisted(Left.of(name, e));
+        Left left = Left.of(name, e);
+        unlisted(name, "its tables cannot be listed: " + left.problem(), left.hint());
       }
 
       return;
@@ -117,7 +118,7 @@ public final class TablesExamined {
       if (one.view()) {
         others++;
       } else if (one.failure() != null) {
-        unlisted(Left.of(one));
+        unlisted(one.name(), one.failure(), one.hint());
       } else {
         tables.add(one.name());
       }
@@ -132,11 +133,9 @@ public final class TablesExamined {
     }
   }
 
-  private void unlisted(Left left) {
-    String problem = "its tables cannot be listed: " + left.problem();
-    String hint =
-        left.hint().isEmpty() ? "Check that the catalog can be loaded, and lists." : left.hint();
-    add(left.table(), Finding.of(Kind.UNCHECKED, problem, hint));
+  private void unlisted(String name, String problem, String hint) {
+    String known = hint.isEmpty() ? "Check that the catalog can be loaded, and lists." : hint;
+    add(name, Finding.of(Kind.UNCHECKED, problem, known));
   }
 
   private void examine(String name) {

@@ -2,7 +2,6 @@ package io.icebergcrypto.spark.metadata;
 
 import io.icebergcrypto.spark.call.ScalaLists;
 import java.io.IOException;
-import java.util.OptionalLong;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -41,9 +40,7 @@ record HiddenKeysScan(Scan delegate, StructType required)
 
   @Override
   public Statistics estimateStatistics() {
-    return delegate instanceof SupportsReportStatistics reporting
-        ? reporting.estimateStatistics()
-        : new Unknown();
+    return ((SupportsReportStatistics) delegate).estimateStatistics(); // as all of Iceberg's
   }
 
   @Override
@@ -54,18 +51,6 @@ record HiddenKeysScan(Scan delegate, StructType required)
   @Override
   public CustomTaskMetric[] reportDriverMetrics() {
     return delegate.reportDriverMetrics();
-  }
-
-  private record Unknown() implements Statistics {
-    @Override
-    public OptionalLong sizeInBytes() {
-      return OptionalLong.empty();
-    }
-
-    @Override
-    public OptionalLong numRows() {
-      return OptionalLong.empty();
-    }
   }
 
   private record HiddenKeysBatch(Batch delegate, StructType required, StructType read)

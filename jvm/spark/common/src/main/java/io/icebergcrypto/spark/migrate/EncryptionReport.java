@@ -1,9 +1,6 @@
 package io.icebergcrypto.spark.migrate;
 
 import io.icebergcrypto.format.Outcome;
-import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
-import io.icebergcrypto.lifecycle.encrypt.Version;
-import org.apache.iceberg.TableMetadata;
 import org.apache.spark.sql.SparkSession;
 
 /**
@@ -43,83 +40,10 @@ public record EncryptionReport(
   /** The rule of thumb: what one core copies, verifies and compares in a second. */
   private static final long BYTES_PER_CORE_SECOND = 8L << 20;
 
-  /** A check of the key. Made before the others are counted. */
-  private static final int CHECK_CALLS = 2;
-
-  /** A KEK is wrapped, and unwrapped to see that it can be. */
-  private static final int NEW_KEK_CALLS = 2;
-
-  /** It is unwrapped when a run continues. */
-  private static final int OLD_KEK_CALLS = 1;
-
-  static EncryptionReport planned(
-      PlaintextTable plaintext,
-      TableMetadata base,
-      CopyPlan plan,
-      boolean continued,
-      long throttle,
-      SparkSession spark) {
+  /** At how many bytes a second a call probably copies that may copy so many. */
+  static long usualRate(SparkSession spark, long throttle) {
     int cores = Math.max(1, spark.sparkContext().defaultParallelism());
-    long rate = Math.min(BYTES_PER_CORE_SECOND * cores, throttle);
-    int kmsCalls = continued ? OLD_KEK_CALLS : NEW_KEK_CALLS;
-    long wouldCopy = plan.filesLeft();
-    return of(plaintext, base, plan, wouldCopy, null, kmsCalls, seconds(plan, rate), null, true);
-  }
-
-  /**
-   * Some of it was copied.
-   *
-   * @param rate how many bytes a second
-   */
-  static EncryptionReport begun(
-      PlaintextTable plaintext,
-      TableMetadata base,
-      CopyPlan plan,
-      long copiedFiles,
-      long kmsCalls,
-      long rate) {
-    return of(plaintext, base, plan, copiedFiles, null, kmsCalls, seconds(plan, rate), null, false);
-  }
-
-  static EncryptionReport done(
-      PlaintextTable plaintext,
-      TableMetadata base,
-      CopyPlan plan,
-      long rows,
-      long copiedFiles,
-      String plaintextMetadata,
-      long kmsCalls) {
-    return of(plaintext, base, plan, copiedFiles, rows, kmsCalls, null, plaintextMetadata, false);
-  }
-
-  private static EncryptionReport of(
-      PlaintextTable plaintext,
-      TableMetadata base,
-      CopyPlan plan,
-      long copiedFiles,
-      Long rows,
-      long kmsCalls,
-      Long seconds,
-      String plaintextMetadata,
-      boolean dryRun) {
-    return new EncryptionReport(
-        plaintext.name(),
-        plaintext.keyId(),
-        Version.byRef(plaintext.name(), base).size(),
-        plan.files(),
-        plan.bytes(),
-        copiedFiles,
-        plan.filesLeft(),
-        rows,
-        (int) kmsCalls + CHECK_CALLS,
-        seconds,
-        plaintextMetadata,
-        dryRun,
-        plaintextMetadata != null);
-  }
-
-  private static long seconds(CopyPlan plan, long rate) {
-    return plan.bytesLeft() / rate + 1;
+    return Math.min(BYTES_PER_CORE_SECOND * cores, throttle);
   }
 
   @Override

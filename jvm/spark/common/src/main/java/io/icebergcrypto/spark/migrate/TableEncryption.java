@@ -57,6 +57,15 @@ public final class TableEncryption {
   /** A look at all copies before a commit counts for so long, or for as long as it took. */
   private static final long LOOK_COUNTS_NANOS = 30_000_000_000L;
 
+  /** A check of the key. Made before the others are counted. */
+  private static final int CHECK_CALLS = 2;
+
+  /** A KEK is wrapped, and unwrapped to see that it can be. */
+  private static final int NEW_KEK_CALLS = 2;
+
+  /** It is unwrapped when a run continues. */
+  private static final int OLD_KEK_CALLS = 1;
+
   private final SparkSession spark;
   private final PlaintextTable plaintext;
   private final SourceViews views;
@@ -140,8 +149,35 @@ public final class TableEncryption {
   private EncryptionReport planned() {
     TableMetadata base = plaintext.refreshed();
     lookForCopies(base);
-    return EncryptionReport.planned(
-        plaintext, base, plan(base), !log.keks().isEmpty(), options.throttle(), spark);
+    long rate = EncryptionReport.usualRate(spark, options.throttle());
+    return report(base, plan(base), rate, null, null);
+  }
+
+  /**
+   * What this call did, or would do.
+   *
+   * @param rate at how many bytes a second files are copied; null: none is left
+   * @param rows how many rows main has; null: the table is not encrypted
+   * @param keptMetadata where the metadata from before is; null likewise
+   */
+  private EncryptionReport report(
+      TableMetadata base, CopyPlan plan, Long rate, Long rows, String keptMetadata) {
+    boolean dryRun = options.dryRun();
+    long planned = log.keks().isEmpty() ? NEW_KEK_CALLS : OLD_KEK_CALLS;
+    return new EncryptionReport(
+        plaintext.name(),
+        plaintext.keyId(),
+        Version.byRef(plaintext.name(), base).size(),
+        plan.files(),
+        plan.bytes(),
+        dryRun ? plan.filesLeft() : copiedFiles,
+        plan.filesLeft(),
+        rows,
+        CHECK_CALLS + (int) (dryRun ? planned : kmsCalls() - kmsCallsBefore),
+        rate == null ? null : plan.bytesLeft() / rate + 1,
+        keptMetadata,
+        dryRun,
+        keptMetadata != null);
   }
 
   private EncryptionReport run() {
@@ -243,13 +279,7 @@ public final class TableEncryption {
     plan.countLeft();
     this.plan = plan;
     if (plan.filesLeft() > 0) {
-      return EncryptionReport.begun(
-          plaintext,
-          base,
-          plan,
-          copiedFiles,
-          kmsCalls() - kmsCallsBefore,
-          throttle.rate(takenBytes, copyNanos));
+      return report(base, plan, throttle.rate(takenBytes, copyNanos), null, null);
     }
 
     String keptMetadata = keptMetadata(base);
@@ -283,14 +313,7 @@ public final class TableEncryption {
       committed = true; // even if a server, of a replica that lags, say, shows otherwise
       KeyIdChange.requireEncrypted(plaintext.catalog(), plaintext.identifier(), base);
       log.delete();
-      return EncryptionReport.done(
-          plaintext,
-          base,
-          plan,
-          rowsOf(next.currentSnapshot()),
-          copiedFiles,
-          keptMetadata,
-          kmsCalls() - kmsCallsBefore);
+      return report(base, plan, null, rowsOf(next.currentSnapshot()), keptMetadata);
     } catch (CommitFailedException e) {
       keep = false;
       return null;

@@ -44,7 +44,7 @@ final class CatalogRotation {
           "It is a number of days, such as 30, and for the rotation of KEKs.");
     }
 
-    ManyTables tables = ManyTables.of(call);
+    ManyTables tables = new ManyTables(call);
     boolean all = call.flag("again") || from != null || isKek && anyAge;
     Predicate<MasterKeyUse> isCurrent =
         isKek

@@ -32,7 +32,7 @@ final class KeyVersions {
    *     versions, too; null: none is known
    */
   static Map<String, Object> of(Call call) {
-    ManyTables tables = ManyTables.of(call);
+    ManyTables tables = new ManyTables(call);
     EachTable<MasterKeyUse> found = tables.each(tables::use);
     Map<String, KeyVersions> keys = new TreeMap<>();
     found.done().values().forEach(use -> count(use, keys));

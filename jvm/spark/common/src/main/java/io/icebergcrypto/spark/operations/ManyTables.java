@@ -29,21 +29,17 @@ final class ManyTables {
   private final Map<String, OptionalInt> versions = new ConcurrentHashMap<>();
   private final List<Namespace> namespaces = new ArrayList<>();
 
-  private ManyTables(Call call) {
-    this.call = call;
-    this.tables = call.tables();
-    this.catalog = Target.catalog(call.spark(), tables.catalogName());
-    this.threads = call.threads();
-  }
-
   /**
    * Takes the name of a catalog or a namespace, and how many tables at once.
    *
    * @throws InvalidConfigurationException when none has that name
    * @throws io.icebergcrypto.NotSupportedException when the catalog is not of this project
    */
-  static ManyTables of(Call call) {
-    return new ManyTables(call);
+  ManyTables(Call call) {
+    this.call = call;
+    this.tables = call.tables();
+    this.catalog = Target.catalog(call.spark(), tables.catalogName());
+    this.threads = call.threads();
   }
 
   /** Whether the catalog has branches and tags, of which only one is looked at. */

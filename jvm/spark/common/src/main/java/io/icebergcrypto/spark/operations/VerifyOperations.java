@@ -161,12 +161,13 @@ final class VerifyOperations {
               options,
               call.flag("report"),
               new ReportRoom(),
-              call.progress())
+              call.progress(),
+              Function.identity())
           .found();
     }
 
     List<String> parts = namespace == null ? List.of() : TableNames.parts(call.spark(), namespace);
-    CatalogTables tables = CatalogTables.of(call.spark(), catalog, parts);
+    CatalogTables tables = new CatalogTables(call.spark(), catalog, parts);
     CatalogTables.Selected selected = selected(call, tables);
     EachTable<Verified<List<Map<String, Object>>>> found =
         each(call, tables, selected, options, call.flag("report"), Answer::rows);
@@ -222,8 +223,8 @@ final class VerifyOperations {
               isOne ? call::progress : () -> new Progress(spark.sparkContext());
           Function<String, Verified<T>> one =
               table ->
-                  verified(spark, table, options.forTable(table), withReport, room, told.get())
-                      .with(kept);
+                  verified(
+                      spark, table, options.forTable(table), withReport, room, told.get(), kept);
           return EachTable.of(tables, listed, isOne ? 1 : threads, call.progress(), one, isCutOff);
         };
     return new Renames<>(tables, threads, call.progress(), pass, Verified::uuid).followed(selected);
@@ -239,20 +240,16 @@ final class VerifyOperations {
    *
    * @param cutOff whether all but its metadata could not be read
    */
-  private record Verified<T>(T found, String uuid, boolean cutOff) {
-    /** Keeps some of it. */
-    <S> Verified<S> with(Function<T, S> some) {
-      return new Verified<>(some.apply(found), uuid, cutOff);
-    }
-  }
+  private record Verified<T>(T found, String uuid, boolean cutOff) {}
 
-  private static Verified<Answer> verified(
+  private static <T> Verified<T> verified(
       SparkSession spark,
       String table,
       VerifyOptions options,
       boolean withReport,
       ReportRoom room,
-      Progress progress) {
+      Progress progress,
+      Function<Answer, T> kept) {
     try (VerifyResult result = TableVerifier.verify(spark, table, options, progress)) {
       Problem whole =
           new Problem(
@@ -290,7 +287,7 @@ final class VerifyOperations {
       }
 
       String uuid = (String) value.get("table_uuid");
-      return new Verified<>(new Answer(value, rows), uuid, result.isCutOff());
+      return new Verified<>(kept.apply(new Answer(value, rows)), uuid, result.isCutOff());
     }
   }
 

@@ -1,6 +1,7 @@
 package io.icebergcrypto.spark.procedures;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.catalog.EngineCatalog;
 import io.icebergcrypto.spark.call.Procedure;
 import io.icebergcrypto.spark.operations.Operations;
 import io.icebergcrypto.spark.operations.Target;
@@ -12,18 +13,25 @@ import org.apache.spark.sql.connector.catalog.TableCatalog;
 public final class Procedures {
   private Procedures() {}
 
+  /** Loads a procedure of Iceberg's. */
+  @FunctionalInterface
+  public interface Icebergs<E extends Exception> {
+    /** Fails when there is none. */
+    Procedure load() throws E;
+  }
+
   /**
-   * Loads a procedure of this project.
+   * Loads a procedure: of this project, if it has one of this name, or of Iceberg.
    *
    * @param catalog the catalog that the procedure is called in
-   * @param encrypted the encrypting Iceberg catalog behind it
-   * @return null if this project has no procedure of this name
    */
-  public static Procedure own(Identifier ident, TableCatalog catalog, EncryptedCatalog encrypted) {
+  public static <C extends TableCatalog & EngineCatalog, E extends Exception> Procedure load(
+      Identifier ident, C catalog, Icebergs<E> icebergs) throws E {
+    EncryptedCatalog encrypted = catalog.encryptedCatalog();
     boolean own = ident.namespace().length == 1 && isOwn(ident.namespace()[0], ident.name());
     return own
         ? new OperationProcedure(Operations.procedure(ident.name()), Target.in(catalog, encrypted))
-        : null;
+        : guarded(icebergs.load(), catalog, encrypted);
   }
 
   /** Whether this project has a procedure of this name in this namespace. */
@@ -32,7 +40,7 @@ public final class Procedures {
   }
 
   /** A procedure of Iceberg's, guarded or replaced where that is needed. */
-  public static Procedure guard(
+  private static Procedure guarded(
       Procedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
     String name = procedure.name().toLowerCase(Locale.ROOT);
     if (name.equals(RewriteTablePath.NAME)) {

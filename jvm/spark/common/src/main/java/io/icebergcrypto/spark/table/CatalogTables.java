@@ -71,20 +71,16 @@ public final class CatalogTables {
   private final String[] namespace;
   private final EncryptedCatalog iceberg;
 
-  private CatalogTables(SparkSession spark, TableCatalog catalog, List<String> namespace) {
-    this.spark = spark;
-    this.catalog = catalog;
-    this.namespace = namespace.toArray(String[]::new);
-    this.iceberg = EngineCatalog.encryptedOrNull(catalog);
-  }
-
   /**
    * Those of a catalog's namespace, and those within it.
    *
    * @param namespace its parts; empty: the whole catalog
    */
-  public static CatalogTables of(SparkSession spark, TableCatalog catalog, List<String> namespace) {
-    return new CatalogTables(spark, catalog, namespace);
+  public CatalogTables(SparkSession spark, TableCatalog catalog, List<String> namespace) {
+    this.spark = spark;
+    this.catalog = catalog;
+    this.namespace = namespace.toArray(String[]::new);
+    this.iceberg = EngineCatalog.encryptedOrNull(catalog);
   }
 
   /**
@@ -98,7 +94,7 @@ public final class CatalogTables {
     List<String> parts = TableNames.parts(spark, name);
     CatalogPlugin plugin = TableNames.catalog(spark, parts.get(0));
     if (plugin instanceof TableCatalog catalog) {
-      return of(spark, catalog, parts.subList(1, parts.size()));
+      return new CatalogTables(spark, catalog, parts.subList(1, parts.size()));
     }
 
     throw new NotSupportedException(

@@ -1,6 +1,5 @@
 package io.icebergcrypto.spark.verify;
 
-import io.icebergcrypto.ProblemCode;
 import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.audit.MetadataFiles;
@@ -95,7 +94,7 @@ final class FileRow {
       long length,
       String manifest,
       String entry) {
-    return row(
+    return RowFactory.create(
         path,
         isOlder(above),
         list(above),
@@ -105,6 +104,10 @@ final class FileRow {
         length,
         null,
         entry,
+        true,
+        null,
+        null,
+        null,
         null);
   }
 
@@ -123,48 +126,20 @@ final class FileRow {
     return Sha256.hex(Json.of(said).getBytes(StandardCharsets.UTF_8));
   }
 
-  /** What was found about a file. */
+  /** What was found about a file of {@link #REACHED}, or of more columns. */
   static Row checked(Row file, FileResult found) {
-    return row(
-        path(file),
-        isOlder(file),
-        list(file),
-        manifest(file),
-        kind(file).label(),
-        format(file),
-        found.length(),
-        keyId(file),
-        file.getString(REACHED.fieldIndex(ENTRY)),
-        found);
-  }
+    List<Object> values = new ArrayList<>();
+    for (int column = 0; column < REACHED.size(); column++) {
+      values.add(file.get(column));
+    }
 
-  private static Row row(
-      String path,
-      boolean older,
-      int list,
-      String manifest,
-      String kind,
-      String format,
-      long length,
-      String keyId,
-      String entry,
-      FileResult found) {
-    boolean below = found == null;
-    return RowFactory.create(
-        path,
-        older,
-        list,
-        manifest,
-        kind,
-        format,
-        length,
-        keyId,
-        entry,
-        below,
-        below || found.magic() == null ? null : found.magic().name(),
-        below ? null : found.encrypted(),
-        below ? null : found.words(),
-        below || found.code() == null ? null : found.code().label());
+    values.set(REACHED.fieldIndex("length"), found.length());
+    values.add(false);
+    values.add(found.magic() == null ? null : found.magic().name());
+    values.add(found.encrypted());
+    values.add(found.words());
+    values.add(found.code() == null ? null : found.code().label());
+    return RowFactory.create(values.toArray());
   }
 
   static String path(Row row) {
@@ -204,12 +179,6 @@ final class FileRow {
    */
   static boolean isWrong(Row row) {
     return !row.isNullAt(CHECKED.fieldIndex("problem"));
-  }
-
-  /** Whether a file of {@link #CHECKED} that only expired snapshots reach could not be read. */
-  static boolean isUnreadOlder(Row row) {
-    String code = row.getString(CHECKED.fieldIndex("code"));
-    return isOlder(row) && code != null && ProblemCode.UNREAD.contains(ProblemCode.ofLabel(code));
   }
 
   /** Whether a row of {@link #CHECKED} is a file that is yet to be checked. */

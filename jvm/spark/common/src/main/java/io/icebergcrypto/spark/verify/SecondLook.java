@@ -100,13 +100,12 @@ final class SecondLook {
       BaseTable table = TableLoader.load(spark, name);
       TableMetadata now = table.operations().current();
       requireSameTable(now);
-      FileSet doubtful =
-          LoadedMetadata.isSame(then, now) ? found.where(UNREAD, FileRow::isUnreadOlder) : found;
+      FileSet doubtful = LoadedMetadata.isSame(then, now) ? found.where(UNREAD) : found;
       if (doubtful.isEmpty()) {
         return null;
       }
 
-      FileSet strays = doubtful.where(STRAY, row -> FileRow.kind(row) == FileKind.STRAY);
+      FileSet strays = doubtful.where(STRAY);
       FileSet suspects = throughWhatIsGone(doubtful, table.io(), now);
       FileSet all = FileSet.all(List.of(suspects, strays));
       if (all.isEmpty()) {
@@ -114,7 +113,7 @@ final class SecondLook {
       }
 
       FileSet outcomes = outcomes(all, table, now, progress);
-      FileSet wrong = outcomes.where(functions.col("problem").isNotNull(), FileRow::isWrong);
+      FileSet wrong = outcomes.where(functions.col("problem").isNotNull());
       if (isWhole(wrong.among(all, false))) {
         FileSet committed = strays.among(outcomes, true);
         boolean isWhole = isWhole(suspects.among(wrong, false));
@@ -159,15 +158,7 @@ final class SecondLook {
             .col("kind")
             .isin(FileKind.MANIFEST_LIST.label(), FileKind.MANIFEST.label())
             .and(functions.not(functions.col("older")));
-    return files
-        .where(
-            leads,
-            row -> {
-              FileKind kind = FileRow.kind(row);
-              return !FileRow.isOlder(row)
-                  && (kind == FileKind.MANIFEST_LIST || kind == FileKind.MANIFEST);
-            })
-        .isEmpty();
+    return files.where(leads).isEmpty();
   }
 
   /** What is found about some files, and about all that leads to files, as the table is now. */
@@ -201,15 +192,13 @@ final class SecondLook {
             .toList();
     Object[] kinds = NAMED.stream().map(FileKind::label).toArray();
     Column isNamed = functions.col("kind").isin(kinds);
-    Set<Integer> gone = Set.copyOf(goneLists);
-    FileSet named = files.where(isNamed, row -> NAMED.contains(FileRow.kind(row)));
+    FileSet named = files.where(isNamed);
     FileSet others =
         files.where(
             functions
                 .not(isNamed)
                 .and(functions.not(STRAY))
-                .and(functions.col("list").isInCollection(goneLists)),
-            row -> !NAMED.contains(FileRow.kind(row)) && gone.contains(FileRow.list(row)));
+                .and(functions.col("list").isInCollection(goneLists)));
     FileSet known =
         FileSet.few(spark, names.stream().map(RowFactory::create).toList(), FileRow.PATHS);
     return FileSet.all(List.of(named.among(known, false), others));

@@ -216,8 +216,8 @@ public final class TableVerifier {
   /** Checks all that leads to data and delete files, and returns these. */
   private FileSet reached() {
     addMetadataFiles();
-    FileSet manifests = jobs.distinct(below(named()));
-    return cache(jobs.distinct(below(manifests(manifests))));
+    FileSet manifests = below(named()).distinct();
+    return cache(below(manifests(manifests)).distinct());
   }
 
   /**
@@ -354,7 +354,7 @@ public final class TableVerifier {
     FileSet left = files.among(before, false);
     FileSet now = cache(checkedAndRecorded(left, all.minus(done)));
     recorded.requireAll( // the others may be gone by now
-        left.where(functions.not(functions.col("older")), row -> !FileRow.isOlder(row)), now);
+        left.where(functions.not(functions.col("older"))), now);
     add(now.select(FileRow.CHECKED.fieldNames()));
     notes.put("record", recorded.seal(before, now));
   }

@@ -26,9 +26,6 @@ public record VerifyOptions(
     boolean strays,
     String resume,
     EarlierReport since) {
-  /** The current snapshot, by the first bytes of its files. */
-  public static final VerifyOptions DEFAULT = of(Depth.MAGIC, false, false);
-
   /** Options of a check of every file. */
   public static VerifyOptions of(Depth depth, boolean allSnapshots, boolean strays) {
     return new VerifyOptions(depth, allSnapshots, 1.0, 0, strays, null, null);

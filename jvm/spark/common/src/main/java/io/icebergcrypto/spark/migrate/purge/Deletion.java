@@ -21,31 +21,33 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.storage.StorageLevel;
 
-/** Deletes files in Spark's tasks, and holds what could not be deleted until it is closed. */
-final class Deletion implements AutoCloseable {
+/**
+ * What Spark's tasks could not delete.
+ *
+ * @param left how many files are not known to be gone
+ * @param first the first of them, and why
+ */
+record Deletion(long left, List<String> first) {
+  private static final int NAMED = 10;
   private static final StructType LEFT =
       new StructType()
           .add("path", DataTypes.StringType, false)
           .add("why", DataTypes.StringType, false);
 
-  private final Dataset<Row> left;
-  private final long count;
-
   /**
-   * Deletes them.
+   * Deletes files.
    *
    * @param files rows that have path and length
    * @param count how many they are
    * @param listed whether the caller lists them afterwards; else each is looked at
    */
-  Deletion(
+  static Deletion of(
       SparkSession spark,
-      Broadcast<Storage> shared,
+      Broadcast<Storage> storage,
       Dataset<Row> files,
       long count,
       boolean listed,
       Progress progress) {
-    Broadcast<Storage> storage = shared;
     Progress.Counter counter = progress.counter();
     MapPartitionsFunction<Row, Row> delete =
         rows -> {
@@ -54,12 +56,23 @@ final class Deletion implements AutoCloseable {
               listed ? ProvenDeletion.beforeListing(io) : new ProvenDeletion(io);
           return delete(deletion, counter, rows);
         };
-    this.left =
+    Dataset<Row> left =
         new FileJobs(spark)
             .spread(files.select("path", "length"), new Size(count, 0))
             .mapPartitions(delete, Encoders.row(LEFT))
             .persist(StorageLevel.MEMORY_AND_DISK());
-    this.count = left.count();
+    try {
+      long leftCount = left.count();
+      return new Deletion(leftCount, leftCount == 0 ? List.of() : first(left));
+    } finally {
+      left.unpersist();
+    }
+  }
+
+  private static List<String> first(Dataset<Row> left) {
+    return left.orderBy("path").takeAsList(NAMED).stream()
+        .map(row -> row.getString(0) + ": " + row.getString(1))
+        .toList();
   }
 
   private static Iterator<Row> delete(
@@ -75,22 +88,5 @@ final class Deletion implements AutoCloseable {
     return left.entrySet().stream()
         .map(file -> RowFactory.create(file.getKey(), file.getValue()))
         .iterator();
-  }
-
-  /** How many files are not known to be gone. */
-  long left() {
-    return count;
-  }
-
-  /** The first of them, and why. */
-  List<String> first(int most) {
-    return left.orderBy("path").takeAsList(most).stream()
-        .map(row -> row.getString(0) + ": " + row.getString(1))
-        .toList();
-  }
-
-  @Override
-  public void close() {
-    left.unpersist();
   }
 }

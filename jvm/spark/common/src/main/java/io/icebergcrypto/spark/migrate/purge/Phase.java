@@ -1,8 +1,8 @@
 package io.icebergcrypto.spark.migrate.purge;
 
 import io.icebergcrypto.audit.FileKind;
+import io.icebergcrypto.format.Json;
 import java.util.List;
-import java.util.Locale;
 import java.util.stream.Stream;
 
 /**
@@ -28,7 +28,7 @@ enum Phase {
 
   /** The name for people, and in the property. */
   String label() {
-    return name().toLowerCase(Locale.ROOT).replace('_', ' ');
+    return Json.words(this);
   }
 
   /** The step of this {@link #label()}; the first if no step has it. */

@@ -131,7 +131,7 @@ public final class PlaintextPurge {
       requireOwnFiles(current.properties());
     }
 
-    begin("old files");
+    begin("old files", 0);
     OldMetadata old = OldMetadata.read(spark, storage, table.name(), current, path);
     Broadcast<Storage> shared =
         JavaSparkContext.fromSparkContext(spark.sparkContext()).broadcast(new Storage(storage));
@@ -157,7 +157,7 @@ public final class PlaintextPurge {
       boolean first = PurgeRecord.begun(current.properties()) == Phase.DATA;
       deleteData(files, data, shared, first);
       if (first) {
-        begin("other files");
+        begin("other files", 0);
         long count = files.doomedCount(Phase.DATA);
         proof.ofOthers(
             files, data, inForce, shared, left -> delete(shared, left, count, Phase.DATA, false));
@@ -353,7 +353,7 @@ public final class PlaintextPurge {
     }
 
     CancelledException.check();
-    beginDeleting(Phase.DATA, count);
+    begin("deleting " + Phase.DATA.label(), count);
     if (!listed) {
       delete(shared, data, count, Phase.DATA, false);
       return;
@@ -381,7 +381,7 @@ public final class PlaintextPurge {
     }
 
     Dataset<Row> some = files.doomed(phase).where(isNot(kept));
-    beginDeleting(phase, count);
+    begin("deleting " + phase.label(), count);
     delete(shared, some, count, phase, false);
   }
 
@@ -397,13 +397,12 @@ public final class PlaintextPurge {
    */
   private void delete(
       Broadcast<Storage> shared, Dataset<Row> some, long count, Phase phase, boolean listed) {
-    try (Deletion deletion = new Deletion(spark, shared, some, count, listed, progress)) {
-      if (deletion.left() > 0) {
-        throw notFinished(
-            String.format(
-                "%d of %d files (%s) could not be deleted", deletion.left(), count, phase.label()),
-            deletion.first(NAMED));
-      }
+    Deletion deletion = Deletion.of(spark, shared, some, count, listed, progress);
+    if (deletion.left() > 0) {
+      throw notFinished(
+          String.format(
+              "%d of %d files (%s) could not be deleted", deletion.left(), count, phase.label()),
+          deletion.first());
     }
   }
 
@@ -427,14 +426,6 @@ public final class PlaintextPurge {
   }
 
   // ---- storage
-
-  private void begin(String step) {
-    begin(step, 0);
-  }
-
-  private void beginDeleting(Phase phase, long count) {
-    begin("deleting " + phase.label(), count);
-  }
 
   private void begin(String step, long files) {
     spark.sparkContext().setJobDescription("iceberg-crypto purges " + table.name() + ": " + step);

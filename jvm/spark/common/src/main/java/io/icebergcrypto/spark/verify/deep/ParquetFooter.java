@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.verify.deep;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
+import io.icebergcrypto.format.Json;
 import io.icebergcrypto.kms.call.Causes;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -31,22 +32,12 @@ import org.apache.parquet.crypto.KeyAccessDeniedException;
  * where the file's other parts are (Parquet modular encryption, sections 5.2 and 5.3).
  */
 final class ParquetFooter {
-  /** What a part of a file is; its label is what people read. */
+  /** What a part of a file is. */
   enum Kind {
-    COLUMN_CHUNK("column chunk"),
-    COLUMN_INDEX("column index"),
-    OFFSET_INDEX("offset index"),
-    BLOOM_FILTER("bloom filter");
-
-    private final String label;
-
-    Kind(String label) {
-      this.label = label;
-    }
-
-    String label() {
-      return label;
-    }
+    COLUMN_CHUNK,
+    COLUMN_INDEX,
+    OFFSET_INDEX,
+    BLOOM_FILTER
   }
 
   /**
@@ -67,7 +58,7 @@ final class ParquetFooter {
       ModuleDecryptor modules) {
     @Override
     public String toString() {
-      return kind.label() + " of " + column;
+      return Json.words(kind) + " of " + column;
     }
   }
 

@@ -61,16 +61,6 @@ public final class FileJobs {
   }
 
   /**
-   * Each file once, with one manifest and one manifest list that lead to it: those of the newest
-   * snapshot. Snapshots share manifests and files.
-   *
-   * @param files of which the least row of a path is wanted
-   */
-  public FileSet distinct(FileSet files) {
-    return files.distinct(cores);
-  }
-
-  /**
    * Checks files on the driver, if the driver holds them and they are few; else by Spark's jobs.
    *
    * @param read how many files are read, and how much of them

@@ -206,11 +206,10 @@ public final class FileSet {
   }
 
   /**
-   * Each file once, as the least of its rows.
-   *
-   * @param tasks how many tasks share the work
+   * Each file once, as the least of its rows: with one manifest and one manifest list that lead to
+   * it, those of the newest snapshot. Snapshots share manifests and files.
    */
-  FileSet distinct(int tasks) {
+  public FileSet distinct() {
     if (isFew()) {
       Map<String, Row> least = new HashMap<>();
       few.forEach(row -> least.merge(row.getString(0), row, BinaryOperator.minBy(ORDER)));
@@ -223,7 +222,7 @@ public final class FileSet {
             .map(functions::col)
             .toArray(Column[]::new);
     return of(
-        many.repartition(tasks, functions.col(PATH))
+        many.repartition(spark.sparkContext().defaultParallelism(), functions.col(PATH))
             .groupBy(PATH)
             .agg(functions.min(functions.struct(others)).as("first"))
             .select(PATH, "first.*"));
