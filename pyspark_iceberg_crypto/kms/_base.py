@@ -222,8 +222,9 @@ class Kms(ABC):
         """Return the settings alone: a login stays in its process."""
         return {name: value for name, value in vars(self).items() if name != "_kms_client"}
 
-    def _text(self) -> str:
-        """Say which KMS it is and where, for errors, without a secret."""
+    @property
+    def _name(self) -> str:
+        """Which KMS it is and where, for errors, without a secret."""
         return str(self)
 
     def check(self, spark: SparkSession, catalog: str = "lake", key_id: str | None = None) -> None:

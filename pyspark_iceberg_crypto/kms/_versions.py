@@ -105,7 +105,7 @@ class VersionedKms(Kms):
         def new_key(keys: Mapping[str, list[int]]) -> str:
             if key_id in keys:
                 raise ConfigurationError(
-                    f"{self._name()} already has a key {key_id!r}",
+                    f"{self._name} already has a key {key_id!r}",
                     "choose another name; rotate_key creates a new version of a key",
                 )
             return key_id
@@ -147,12 +147,8 @@ class VersionedKms(Kms):
 
     def _missing(self, key_id: str, keys: Iterable[str]) -> KeyNotFoundError:
         return KeyNotFoundError(
-            f"{self._name()} has no key {key_id!r}", f"it has: {', '.join(keys) or 'none'}"
+            f"{self._name} has no key {key_id!r}", f"it has: {', '.join(keys) or 'none'}"
         )
-
-    @abstractmethod
-    def _name(self) -> str:
-        """Say which store it is, for errors."""
 
     @abstractmethod
     def _key_id(self, name: str) -> str:

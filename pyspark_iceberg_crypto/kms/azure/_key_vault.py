@@ -184,7 +184,8 @@ class AzureKeyVault(Kms):
     def _open(self, call_seconds: float) -> AzureKeys:
         return AzureKeys(self, call_seconds)
 
-    def _text(self) -> str:
+    @property
+    def _name(self) -> str:
         return f"Azure {'Managed HSM' if self._is_hsm else 'Key Vault'} at {self.vault_url}"
 
     @property

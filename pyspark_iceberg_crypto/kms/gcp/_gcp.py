@@ -212,9 +212,6 @@ class GcpKms(Kms):
         """See `Kms.binds_table`."""
         return self.additional_authenticated_data == "table-uuid"
 
-    def _text(self) -> str:
-        return self._name
-
     @property
     def _name(self) -> str:
         return f"Google Cloud KMS at {self.endpoint or DEFAULT_ENDPOINT}"
