@@ -97,7 +97,7 @@ class VersionedKms(Kms):
 
         Args:
             name: the key's name, which is its key id.
-            key_bits: 128, 192 or 256.
+            key_bits: the length of the key: 128, 192 or 256.
         """
         key_id = self._key_id(name)
         check_bits(key_bits)
@@ -132,7 +132,7 @@ class VersionedKms(Kms):
 
         Args:
             key_id: the key.
-            key_bits: 128, 192 or 256, for the new version.
+            key_bits: the length of the new version: 128, 192 or 256.
         """
         name = self._key_id(key_id)
         check_bits(key_bits)

@@ -89,7 +89,7 @@ class AwsKms(Kms):
         Args:
             name: the alias, with or without "alias/" before it.
             multi_region: make a multi-Region key, which can be replicated to other regions later.
-            rotation_days: have AWS rotate the key every so many days, 90 to 2560.
+            rotation_days: have AWS rotate the key every 90 to 2560 days.
         """
         alias = name if name.startswith("alias/") else f"alias/{name}"
         if not _ALIAS.fullmatch(alias) or alias.startswith("alias/aws/"):

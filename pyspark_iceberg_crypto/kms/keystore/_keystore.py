@@ -111,7 +111,7 @@ class Keystore(_versions.VersionedKms):
 
         Args:
             name: the key's name, which is its key id.
-            key_bits: 128, 192 or 256.
+            key_bits: the length of the key: 128, 192 or 256.
         """
         if self._absolute().exists():
             return super().create_key(name, key_bits=key_bits)
