@@ -93,11 +93,7 @@ class AwsKeys(MasterKeys):
 
     def unwrap(self, wrapped: bytes, key_id: str, table: str | None) -> bytes:
         """See `MasterKeys.unwrap`."""
-        _blob.refuse_header(wrapped, "aws", key_id)
-        if not wrapped:
-            raise BadWrappedKeyError(
-                f"A key wrapped under '{key_id}' by {self._kms._name} is empty", _blob.RESTORE
-            )
+        _blob.require_bare(wrapped, "aws", key_id, self._kms._name)
         return self._call(
             "Decrypt",
             key_id,
