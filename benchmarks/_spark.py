@@ -1,7 +1,11 @@
-"""What the benchmarks share: a keystore, and Spark with a Hadoop catalog, `lake`, of which it has the keys."""
+"""What the benchmarks share: a keystore; Spark with a Hadoop catalog, `lake`, of which it has the keys; and clocks."""
 
 import gc
+import os
 import secrets
+import statistics
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,12 @@ def start_spark(folder: Path, keys: Kms, master: str = "local[1]", **settings: s
     return configure_spark(builder, type="hadoop", warehouse=str(folder), kms=keys).getOrCreate()
 
 
+def java_table(spark: SparkSession, name: str) -> Any:
+    """Iceberg's own Table, loaded again."""
+    java: Any = spark._jvm
+    return java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+
+
 def grow(table: Any, snapshots: int) -> None:
     """Make so many snapshots without a file, in a table of Iceberg's Java API."""
     for done in range(0, snapshots, _AT_ONCE):
@@ -36,3 +46,24 @@ def grow(table: Any, snapshots: int) -> None:
             transaction.newFastAppend().commit()
         transaction.commitTransaction()
         gc.collect()  # Py4J's objects are in cycles, and each keeps its Java object
+
+
+def took(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What was made, and in how many seconds."""
+    start = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - start
+
+
+def cpu_seconds(java: Any) -> float:
+    """What the JVM has used."""
+    stat = Path(f"/proc/{java.java.lang.ProcessHandle.current().pid()}/stat").read_text()
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def spread(seconds: Sequence[float], digits: int = 1) -> str:
+    """Their median and range."""
+    found = (statistics.median(seconds), min(seconds), max(seconds))
+    median, least, most = (f"{one:.{digits}f}" for one in found)
+    return f"{median} ({least} to {most})"

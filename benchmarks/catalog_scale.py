@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from _spark import java_table
 from suite.session import session
 from verify_scale import heap_in_use, peak_heap, reset_peak
 
@@ -40,9 +41,7 @@ class Catalog:
             f"CREATE TABLE {CATALOG}.first.t (id BIGINT) USING iceberg TBLPROPERTIES ('encryption.key-id'='k1')"
         )
         spark.sql(f"INSERT INTO {CATALOG}.first.t VALUES (1)")
-        table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            spark._jsparkSession, f"{CATALOG}.first.t"
-        )
+        table = java_table(spark, f"{CATALOG}.first.t")
         self.schema, self.file = table.schema(), self.tables.first(table)
 
     def make(self, small: int, middle: int, large: int) -> str:

@@ -12,13 +12,11 @@ import random
 import shutil
 import sys
 import tempfile
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from _spark import new_keystore
+from _spark import new_keystore, took
 from pyspark.sql import SparkSession
 from suite.stats import quartiles, ratio
 
@@ -92,21 +90,15 @@ def measured(spark: SparkSession, folder: Path, rows: int, rounds: int) -> Found
             target = str(folder / "t")
             write = source.write.format(kind.format).options(**kind.keys.options())
             write = write.option("compression", "none")
-            took = [seconds(lambda w=write, t=target: w.save(t))]
+            times = [took(lambda w=write, t=target: w.save(t))[1]]
             for column in COLUMNS:
                 query = spark.read.format(kind.format).load(target).selectExpr(f"max({column})")
-                took.append(seconds(query.collect))
+                times.append(took(query.collect)[1])
             shutil.rmtree(target)
-            for what, value in zip(MEASURES, took, strict=True):
+            for what, value in zip(MEASURES, times, strict=True):
                 if number:
                     found[what, kind.name].append(value)
     return found
-
-
-def seconds(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
 
 
 def report(found: Found) -> None:

@@ -9,7 +9,6 @@ stored bytes per second of CPU time (as OpenSSL does; of the whole JVM), and whe
 OpenSSL's speed. Exit code 1: it has not. Needs Linux, whose /proc tells CPU time.
 """
 
-import os
 import re
 import statistics
 import subprocess
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _spark import new_keystore, start_spark
+from _spark import cpu_seconds, java_table, new_keystore, start_spark
 from pyspark.sql import SparkSession
 
 TARGET = 0.6
@@ -53,9 +52,7 @@ def checking(spark: SparkSession, kind: str, megabytes: int) -> dict[str, Callab
     values = "id, CAST(id % 1000 AS INT), rand(), uuid()"
     spark.sql(f"INSERT INTO lake.db.{kind} SELECT {values} FROM range(0, {rows}, 1, 1)")
     java: Any = spark._jvm
-    table = java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-        spark._jsparkSession, f"lake.db.{kind}"
-    )
+    table = java_table(spark, f"lake.db.{kind}")
     files = list(table.currentSnapshot().addedDataFiles(table.io()))
     print(
         f"{kind}: {len(files)} files, {sum(file.fileSizeInBytes() for file in files) / 1e6:.0f} MB"
@@ -91,17 +88,6 @@ def check(spark: SparkSession, kind: str, stored: dict[str, Any], inputs: dict[s
             assert checked.bytesRead() == length
             size += length
     return size / taken / 1e6
-
-
-def cpu_seconds(java: Any) -> float:
-    """What the JVM has used."""
-    fields = (
-        Path(f"/proc/{java.java.lang.ProcessHandle.current().pid()}/stat")
-        .read_text()
-        .rpartition(")")[2]
-        .split()
-    )
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(checks: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from _spark import java_table
 from suite.session import settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -117,9 +118,8 @@ def make(spark: Any, files: int) -> None:
     """The table, of the numbers from 0."""
     spark.sql(f"CREATE NAMESPACE {CATALOG}.db")
     spark.sql(f"CREATE TABLE {TABLE} (id BIGINT) TBLPROPERTIES ('format-version'='2')")
-    java, session = spark._jvm, spark._jsparkSession
-    table = java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, TABLE)
-    java.io.icebergcrypto.benchmarks.Tables.append(table, files, 10_000)
+    tables = spark._jvm.io.icebergcrypto.benchmarks.Tables
+    tables.append(java_table(spark, TABLE), files, 10_000)
 
 
 def failure(driver: OtherSession) -> BaseException | None:

@@ -11,12 +11,10 @@ and what encrypt_table takes of the copy: it also verifies all files and compare
 import argparse
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from _spark import new_keystore, start_spark
+from _spark import new_keystore, spread, start_spark, took
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import encrypt_table, purge_plaintext
@@ -64,16 +62,6 @@ def one_round(spark: SparkSession, size: int) -> tuple[float, int, float, float,
     for name in (table, f"{table}_copy"):
         spark.sql(f"DROP TABLE {name} PURGE")
     return done.bytes / (1 << 20), done.files, copy, encrypted, purge
-
-
-def took(work: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - start
-
-
-def spread(seconds: list[float]) -> str:
-    return f"{statistics.median(seconds):.1f} ({min(seconds):.1f} to {max(seconds):.1f})"
 
 
 if __name__ == "__main__":

@@ -9,16 +9,14 @@ Vault behind a proxy that lets each call wait for 0.2 seconds, three for each ta
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from _spark import new_keystore, start_spark
+from _spark import java_table, new_keystore, spread, start_spark, took
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import (
@@ -96,9 +94,9 @@ def of_one_table(spark: SparkSession, table: str, rounds: int) -> list[str]:
     ]
     cells = []
     for work in works:
-        seconds = [took(work) for _ in range(rounds)]
-        spread = f"{min(seconds):.2f} to {max(seconds):.2f}"
-        cells.append(f"{statistics.median(seconds):.2f} ({spread})")
+        runs = [took(work) for _ in range(rounds)]
+        assert all(done.committed for done, _ in runs), runs
+        cells.append(spread([seconds for _, seconds in runs], 2))
     return cells
 
 
@@ -110,23 +108,16 @@ def of_many_tables(spark: SparkSession, admin: Kms, count: int, threads: int) ->
             f"CREATE TABLE {namespace}.t{number} (id BIGINT) TBLPROPERTIES ('encryption.key-id'='{KEY}')"
         )
     admin.rotate_key(KEY)
+    given: dict[str, Any] = {"threads": threads, "progress": False}
     cells = []
     for rotated, more in ((count, {}), (0, {}), (count, {"kek": True})):
-        start = time.perf_counter()
-        report = rotate_catalog(spark, namespace, threads=threads, progress=False, **more)
-        cells.append(f"{time.perf_counter() - start:.1f}")
+        report, seconds = took(lambda more=more: rotate_catalog(spark, namespace, **given, **more))
+        cells.append(f"{seconds:.1f}")
         assert report.ok and len(report.done) == rotated, report
-    start = time.perf_counter()
-    versions = key_versions_in_use(spark, namespace, threads=threads, progress=False)
-    cells.append(f"{time.perf_counter() - start:.1f}")
+    versions, seconds = took(lambda: key_versions_in_use(spark, namespace, **given))
+    cells.append(f"{seconds:.1f}")
     assert versions.ok and versions.tables == count, versions
     return cells
-
-
-def took(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    assert work().committed
-    return time.perf_counter() - start
 
 
 def make_table(spark: SparkSession, files: int) -> str:
@@ -135,7 +126,7 @@ def make_table(spark: SparkSession, files: int) -> str:
     spark.sql(f"CREATE TABLE {name} (id BIGINT) TBLPROPERTIES ('encryption.key-id'='{KEY}')")
     spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ id FROM range(100)")
     jvm: Any = spark._jvm
-    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    table = java_table(spark, name)
     first = table.newScan().planFiles().iterator().next().file().copy()
     builder = jvm.org.apache.iceberg.DataFiles.builder(table.spec()).copy(first)
     for commit in range(1, COMMITS):

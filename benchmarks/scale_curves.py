@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from _spark import java_table
 from suite.session import session
 
 PEERS = {"plaintext": "plain_hive", "stock": "stock_hive", "iceberg-crypto": "enc_hive"}
@@ -76,9 +77,7 @@ class Scale:
         catalog = PEERS[peer]
         table = f"{catalog}.{catalog}_scale.{name}"
         self.spark.sql(f"REFRESH TABLE {table}")
-        return self.java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            self.spark._jsparkSession, table
-        )
+        return java_table(self.spark, table)
 
     def measure(
         self,

@@ -10,7 +10,6 @@ prints what each kind of work takes: milliseconds of CPU time of a run, and in p
 more when the table is encrypted. Needs Linux, whose /proc tells CPU time.
 """
 
-import os
 import random
 import re
 import statistics
@@ -20,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from _spark import new_keystore, start_spark
+from _spark import cpu_seconds, new_keystore, start_spark
 from pyspark.sql import DataFrame, SparkSession
 
 PROFILER = "tools.profiler:async-profiler:4.1"
@@ -70,7 +69,6 @@ class Benchmark:
     def __init__(self, spark: SparkSession, folder: Path, rows: int) -> None:
         self.spark = spark
         self.java: Any = spark._jvm
-        self.pid = self.java.java.lang.ProcessHandle.current().pid()
         self.source = f"{folder}/source"
         spark.range(0, rows, 1, 1).createOrReplaceTempView("ids")
         spark.sql(f"SELECT {COLUMNS} FROM ids").write.parquet(self.source)
@@ -89,22 +87,17 @@ class Benchmark:
 
     def run(self, what: str, table: str) -> float:
         """CPU seconds of one."""
-        start = self.cpu_seconds()
+        start = cpu_seconds(self.java)
         for _ in range(REPEAT[what]):
             if what == "write":
                 self.write(table, "copy")
             else:
                 data = self.spark.table(f"lake.db.{table}")
                 scan(data if what == "scan" else data.select("l_extendedprice"))
-        taken = self.cpu_seconds() - start
+        taken = cpu_seconds(self.java) - start
         if what == "write":
             self.spark.sql("DROP TABLE lake.db.copy PURGE")
         return taken / REPEAT[what]
-
-    def cpu_seconds(self) -> float:
-        """What the JVM has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def measure(self, what: str, rounds: int) -> None:
         taken: dict[str, list[float]] = {table: [] for table in TABLES}

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from _spark import grow, new_keystore, start_spark
+from _spark import grow, java_table, new_keystore, start_spark
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
@@ -165,9 +165,7 @@ def measure_snapshots(spark: SparkSession, snapshots: int) -> None:
         f"ALTER TABLE {table} SET TBLPROPERTIES ('write.metadata.previous-versions-max'='10',"
         f" 'write.metadata.delete-after-commit.enabled'='true')"
     )
-    jvm: Any = spark._jvm
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
-    grow(loaded, snapshots - 1)
+    grow(java_table(spark, table), snapshots - 1)
     spark.sql(f"REFRESH TABLE {table}")
     for all_snapshots in (False, True):
         seconds = []
@@ -194,7 +192,7 @@ def make_table(spark: SparkSession, files: int) -> str:
     spark.sql(f"CREATE TABLE {name} (id BIGINT) TBLPROPERTIES ('encryption.key-id'='k1')")
     spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ id FROM range(100)")
     jvm: Any = spark._jvm
-    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    table = java_table(spark, name)
     first = table.newScan().planFiles().iterator().next().file().copy()
     stored = Path(first.location().removeprefix("file:"))
     builder = jvm.org.apache.iceberg.DataFiles.builder(table.spec()).copy(first)

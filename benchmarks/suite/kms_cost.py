@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from _spark import java_table
 from harness.classes import SPARK_CATALOG
 from harness.world import STOCK, catalog_conf
 
@@ -157,9 +158,7 @@ def make_many(bench: Bench, peer: str) -> str:
     jvm: Any = bench.spark._jvm
     for i in range(OPENED):
         session.create(f"t{i}")
-        table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            session.spark._jsparkSession, session.table(f"t{i}")
-        )
+        table = java_table(session.spark, session.table(f"t{i}"))
         jvm.io.icebergcrypto.benchmarks.Tables.touch(table)
     return namespace
 

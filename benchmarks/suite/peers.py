@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from _spark import java_table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
@@ -95,10 +96,7 @@ class Iceberg(Peer):
 
     def java(self, spark: SparkSession, table: str) -> Any:
         """Iceberg's own Table, loaded again."""
-        jvm: Any = spark._jvm
-        return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            spark._jsparkSession, self.table(table)
-        )
+        return java_table(spark, self.table(table))
 
 
 @dataclass

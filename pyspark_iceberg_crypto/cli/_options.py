@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -14,69 +16,6 @@ from pyspark_iceberg_crypto.cli._shared import pairs
 from pyspark_iceberg_crypto.errors import ConfigurationError
 from pyspark_iceberg_crypto.kms import BY_TYPE, Kms
 from pyspark_iceberg_crypto.kms._settings import settings
-
-
-def _key_bits(help: str) -> click.Option:  # noqa: A002
-    return click.Option(["--key-bits"], type=int, default=256, show_default=True, help=help)
-
-
-_KEY_BITS = _key_bits("The length of the key: 128, 192 or 256.")
-_KEY_BITS_OF_VERSION = _key_bits("The length of the new version: 128, 192 or 256.")
-# The keyword arguments of methods, by the method and the KMS.
-ARGUMENTS: dict[str, dict[str, list[click.Option]]] = {
-    "create_key": {
-        "aws": [
-            click.Option(
-                ["--multi-region"],
-                is_flag=True,
-                help="Make a multi-Region key, which can be replicated to other regions later.",
-            ),
-            click.Option(
-                ["--rotation-days"],
-                type=int,
-                help="Have AWS rotate the key every 90 to 2560 days.",
-            ),
-        ],
-        "azure": [
-            click.Option(
-                ["--hardware"],
-                is_flag=True,
-                help="Keep the key in the vault's HSM (a premium vault has one); a Managed HSM always does.",
-            ),
-            click.Option(
-                ["--key-bits"],
-                type=int,
-                help="The length of an RSA key: 2048, 3072 (the default) or 4096. The algorithm determines that of an "
-                "AES key.",
-            ),
-        ],
-        "gcp": [
-            click.Option(
-                ["--create-key-ring"],
-                is_flag=True,
-                help="Make the key ring, too, if it does not exist. It can never be deleted.",
-            ),
-            click.Option(
-                ["--protection-level"],
-                default="software",
-                show_default=True,
-                help="Where the key is kept: software or hsm.",
-            ),
-        ],
-        "hadoop": [_KEY_BITS],
-        "keystore": [_KEY_BITS],
-        "pkcs11": [_KEY_BITS],
-        "vault": [
-            click.Option(
-                ["--key-type"],
-                default="aes256-gcm96",
-                show_default=True,
-                help="The kind of key: aes256-gcm96, aes128-gcm96 or chacha20-poly1305.",
-            )
-        ],
-    },
-    "rotate_key": {"keystore": [_KEY_BITS_OF_VERSION], "pkcs11": [_KEY_BITS_OF_VERSION]},
-}
 
 
 class KmsCommand(Command):
@@ -201,32 +140,47 @@ def kms_of(texts: Mapping[str, str], where: str) -> Kms:
 
 
 def _settings(kms: type[Kms]) -> list[click.Option]:
-    return [_option(field, known.help) for field, known in settings(kms).values()]
+    return [
+        _option(field.name, dict if field.default_factory is dict else field.default, known.help)
+        for field, known in settings(kms).values()
+    ]
 
 
 def arguments(kms: str, method: str) -> list[click.Option]:
-    """Return the options for the keyword arguments of a method, by the KMS's type."""
-    return ARGUMENTS.get(method, {}).get(kms, [])
+    """Return the options for the keyword arguments of a method, by the KMS's type, as its documentation has them."""
+    if not method:
+        return []
+    found = getattr(BY_TYPE[kms], method)
+    said = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", inspect.getdoc(found) or "", re.M))
+    return [
+        _option(one.name, one.default, _sentence(said[one.name]), "int" in str(one.annotation))
+        for one in inspect.signature(found).parameters.values()
+        if one.kind is one.KEYWORD_ONLY
+    ]
 
 
-def _option(field: dataclasses.Field[Any], help: str) -> click.Option:  # noqa: A002
-    """Make the option of a setting, of the type of its default."""
-    flag = field.name.replace("_", "-")
-    if isinstance(field.default, bool):
-        flags = f"--{flag}/--no-{flag}" if field.default else f"--{flag}"
-        return click.Option([field.name, flags], is_flag=True, default=field.default, help=help)
-    is_map = field.default_factory is dict
-    has_default = not is_map and field.default is not dataclasses.MISSING
-    default: dict[str, Any] = {"default": field.default} if has_default else {}
+def _sentence(text: str) -> str:
+    return text[0].upper() + " ".join(text[1:].split())
+
+
+def _option(name: str, default: Any, help: str, is_number: bool = False) -> click.Option:  # noqa: A002
+    """Make the option of a setting or an argument, of the type of its default; dict stands for a map."""
+    flag = name.replace("_", "-")
+    if isinstance(default, bool):
+        flags = f"--{flag}/--no-{flag}" if default else f"--{flag}"
+        return click.Option([name, flags], is_flag=True, default=default, help=help)
+    is_map = default is dict
+    has_default = not is_map and default is not dataclasses.MISSING
+    given: dict[str, Any] = {"default": default} if has_default else {}
     return click.Option(
-        [field.name, f"--{flag}"],
-        type=type(field.default) if isinstance(field.default, int) else str,
+        [name, f"--{flag}"],
+        type=int if is_number or isinstance(default, int) else str,
         required=not is_map and not has_default,
         multiple=is_map,
         metavar="NAME=VALUE" if is_map else None,
         show_default=True,
         help=help,
-        **default,
+        **given,
     )
 
 

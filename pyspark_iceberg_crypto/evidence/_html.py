@@ -58,7 +58,7 @@ def _view(report: TableReport, most: int) -> SimpleNamespace:
         word=_words.word(report) + (", PLAINTEXT not purged" if report.plaintext_metadata else ""),
         verdict=f"{_words.mark(kind)} {_words.verdict(report)}",
         line=_words.scope(report),
-        depth=_scope.depth(report),
+        depth=_scope.depths([report]),
         metadata=_words.metadata(report),
         plaintext=_words.plaintext(report),
         files=f"{_words.file_count(report):,}",

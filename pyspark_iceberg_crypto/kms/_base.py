@@ -222,8 +222,9 @@ class Kms(ABC):
         """Return the settings alone: a login stays in its process."""
         return {name: value for name, value in vars(self).items() if name != "_kms_client"}
 
-    def _text(self) -> str:
-        """Say which KMS it is and where, for errors, without a secret."""
+    @property
+    def _name(self) -> str:
+        """Which KMS it is and where, for errors, without a secret."""
         return str(self)
 
     def check(self, spark: SparkSession, catalog: str = "lake", key_id: str | None = None) -> None:
@@ -264,15 +265,13 @@ class Kms(ABC):
     def _check_catalog(self, properties: dict[str, str], catalog: str) -> None:
         """Check that a catalog's keys are in this KMS; either side may leave out what is a default."""
         own, has, known, name = self.properties(), dict(properties), {}, type(self).__name__
-        ignored = {
-            self._prefix + setting.replace("_", "-")
-            for setting, (_, told) in _settings.settings(type(self)).items()
-            if not told.compared
-        }
         if _TYPE in has:
             has[_TYPE] = has[_TYPE].strip().lower()
         for setting, (one, told) in _settings.settings(type(self)).items():
             key = self._prefix + setting.replace("_", "-")
+            if not told.compared:
+                own.pop(key, None)
+                continue
             known[key] = told.implied or _settings.as_text(one.default)
             if told.stock in has:
                 has.setdefault(key, has[told.stock])
@@ -280,8 +279,6 @@ class Kms(ABC):
         prefixes = tuple(f"{key}." for key in known)
         more = {key for key in has if key in known or key.startswith(prefixes)} - own.keys()
         for key in [*own, *sorted(more)]:
-            if key in ignored:
-                continue
             default = known.get(key)
             if own.get(key, default) != has.get(key, default):
                 raise ConfigurationError(

@@ -112,16 +112,18 @@ def kms_of(blob: bytes, key_id: str) -> str | None:
     return bytes(blob[_NAME : _NAME + length]).decode("ascii", errors="replace")
 
 
-def refuse_header(blob: bytes, kms: str, key_id: str) -> None:
-    """Refuse a blob with a header, for a KMS whose blobs have none.
+def require_bare(blob: bytes, kms: str, key_id: str, where: str) -> None:
+    """Refuse a blob with a header, for a KMS whose blobs have none, and an empty one.
 
     Raises:
-        BadWrappedKeyError: the blob has a header.
+        BadWrappedKeyError: the blob has a header, or is empty.
         NotSupportedError: it has one of a later version of this project.
     """
     wrapper = kms_of(blob, key_id)
     if wrapper is not None:
         raise _other_kms(wrapper, kms, key_id)
+    if not blob:
+        raise BadWrappedKeyError(f"A key wrapped under '{key_id}' by {where} is empty", RESTORE)
 
 
 def parse_sealed(blob: bytes, kms: str, key_id: str, where: str) -> WrappedKey:

@@ -144,7 +144,7 @@ class KmsClient:
         self._reached.close()
 
     def __str__(self) -> str:
-        return self.kms._text()
+        return self.kms._name
 
     def __repr__(self) -> str:
         return f"<KmsClient of {self}>"

@@ -17,15 +17,6 @@ _PREFIX = "encryption.kms."
 _TYPE = "encryption.kms-type"
 _IMPL = "encryption.kms-impl"
 _OURS = "io.icebergcrypto.kms."  # the package of this project's own clients
-_CLIENTS = {
-    "AwsKmsClient": "aws",
-    "AzureKmsClient": "azure",
-    "GcpKmsClient": "gcp",
-    "HadoopKmsClient": "hadoop",
-    "KeystoreKmsClient": "keystore",
-    "Pkcs11KmsClient": "pkcs11",
-    "VaultKmsClient": "vault",
-}
 # What Java's clients read beside the settings of their KMS. Those that Python has no use for change no key.
 _GENERAL = (
     "encryption.kms.application-id",
@@ -147,14 +138,14 @@ def _kind(given: _Properties) -> str:
             f"Properties {_TYPE} ({kind}) and {_IMPL} ({impl}) are both set", "keep one of the two"
         )
     if impl is not None:
-        known = _CLIENTS.get(impl.removeprefix(_OURS)) if impl.startswith(_OURS) else None
-        if known is None:
+        clients = {f"{_OURS}{one.capitalize()}KmsClient": one for one in BY_TYPE}
+        if impl not in clients:
             raise ConfigurationError(
                 f"{_IMPL}={impl} names a Java class, which Python cannot use",
                 "give an object with wrap_key(key, wrapping_key_id) and unwrap_key(wrapped_key, wrapping_key_id) that"
                 f" does the same as kms=, or set {_TYPE}",
             )
-        return known
+        return clients[impl]
     if kind is None:
         raise ConfigurationError(
             f"No KMS is configured: neither {_TYPE} nor {_IMPL} is set",

@@ -97,7 +97,7 @@ class VersionedKms(Kms):
 
         Args:
             name: the key's name, which is its key id.
-            key_bits: 128, 192 or 256.
+            key_bits: the length of the key: 128, 192 or 256.
         """
         key_id = self._key_id(name)
         check_bits(key_bits)
@@ -105,7 +105,7 @@ class VersionedKms(Kms):
         def new_key(keys: Mapping[str, list[int]]) -> str:
             if key_id in keys:
                 raise ConfigurationError(
-                    f"{self._name()} already has a key {key_id!r}",
+                    f"{self._name} already has a key {key_id!r}",
                     "choose another name; rotate_key creates a new version of a key",
                 )
             return key_id
@@ -132,7 +132,7 @@ class VersionedKms(Kms):
 
         Args:
             key_id: the key.
-            key_bits: 128, 192 or 256, for the new version.
+            key_bits: the length of the new version: 128, 192 or 256.
         """
         name = self._key_id(key_id)
         check_bits(key_bits)
@@ -147,12 +147,8 @@ class VersionedKms(Kms):
 
     def _missing(self, key_id: str, keys: Iterable[str]) -> KeyNotFoundError:
         return KeyNotFoundError(
-            f"{self._name()} has no key {key_id!r}", f"it has: {', '.join(keys) or 'none'}"
+            f"{self._name} has no key {key_id!r}", f"it has: {', '.join(keys) or 'none'}"
         )
-
-    @abstractmethod
-    def _name(self) -> str:
-        """Say which store it is, for errors."""
 
     @abstractmethod
     def _key_id(self, name: str) -> str:

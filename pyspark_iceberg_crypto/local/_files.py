@@ -9,9 +9,9 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from pyspark_iceberg_crypto.errors import AccessDeniedError, ConfigurationError, TamperedError
@@ -66,11 +66,8 @@ DAMAGED_HINT = (
 )
 
 
-class SupportsSeekAndRead(Protocol):
-    """A file that is open."""
-
-    def seek(self, offset: int, whence: int = 0, /) -> int: ...
-    def read(self, size: int = -1, /) -> bytes: ...
+Read = Callable[[int, int], bytes]
+"""Returns bytes of a file: from which position on, and how many."""
 
 
 def local_path(location: str) -> str | None:
@@ -115,14 +112,35 @@ def inspect(location: str) -> dict[str, Any]:
 
 def _inspect(file: BinaryIO, location: str) -> dict[str, Any]:
     length = os.fstat(file.fileno()).st_size
-    head = _read(file, 0, min(HEAD, length), location, length)
+
+    def read(position: int, count: int) -> bytes:
+        file.seek(position)
+        data = file.read(count)
+        if len(data) < count:
+            raise TamperedError(
+                f"{location} ends after {position + len(data)} bytes, expected {length}, the length that its "
+                "storage gives",
+                "The file was replaced while it was read, or the storage is not consistent. Try again.",
+            )
+        return data
+
+    return identified(read, length, location)
+
+
+def identified(read: Read, length: int, location: str) -> dict[str, Any]:
+    """Do the same to a file of any storage.
+
+    Raises:
+        TamperedError: it says it is encrypted, but its structure is broken.
+    """
+    head = read(0, min(HEAD, length))
     magic, form = magic_of(head)
     told = {"path": location, "length": length, "magic": magic, "format": form}
     told["encrypted"] = magic in ENCRYPTED
     if magic == "AGS1":
         return {**told, **blocks(head, length, location)}
     if magic == "PARE":
-        return {**told, **footer(file, length, location)}
+        return {**told, **footer(read, length, location)}
     return told
 
 
@@ -136,20 +154,6 @@ def magic_of(head: bytes) -> tuple[str, str]:
     if head.lstrip(b" \t\r\n").startswith(b"{"):
         return "JSON", "json"
     return ("LATER", "later") if _LATER.match(head) else ("OTHER", "unknown")
-
-
-def _read(
-    file: SupportsSeekAndRead, position: int, count: int, location: str, length: int
-) -> bytes:
-    file.seek(position)
-    data = file.read(count)
-    if len(data) < count:
-        raise TamperedError(
-            f"{location} ends after {position + len(data)} bytes, expected {length}, the length that its "
-            "storage gives",
-            "The file was replaced while it was read, or the storage is not consistent. Try again.",
-        )
-    return data
 
 
 def blocks(header: bytes, length: int, location: str) -> Mapping[str, int]:
@@ -198,7 +202,7 @@ def block_count(length: int, size: int) -> int | None:
     return full + (rest > 0)  # an empty plaintext is one block
 
 
-def footer(file: SupportsSeekAndRead, length: int, location: str) -> Mapping[str, Any]:
+def footer(read: Read, length: int, location: str) -> Mapping[str, Any]:
     """Read what the footer of an encrypted Parquet file says in plaintext."""
 
     def broken(what: str) -> TamperedError:
@@ -210,7 +214,7 @@ def footer(file: SupportsSeekAndRead, length: int, location: str) -> Mapping[str
     most = length - PARE_MAGIC - PARE_TAIL
     if most <= PARE_MODULE:
         raise broken(f"expected more than {PARE_MAGIC + PARE_TAIL + PARE_MODULE} bytes")
-    tail = _read(file, length - PARE_TAIL, PARE_TAIL, location, length)
+    tail = read(length - PARE_TAIL, PARE_TAIL)
     if tail[4:] != b"PARE":
         raise broken("it starts with PARE, expected it to end with PARE too")
     footer_length = int.from_bytes(tail[:4], "little")
@@ -219,7 +223,7 @@ def footer(file: SupportsSeekAndRead, length: int, location: str) -> Mapping[str
             f"its last bytes give a footer of {footer_length} bytes, expected {PARE_MODULE + 1} to {most}"
         )
     start = length - PARE_TAIL - footer_length
-    start_of_it = _read(file, start, min(footer_length, PARE_PARSED), location, length)
+    start_of_it = read(start, min(footer_length, PARE_PARSED))
     reader = CompactReader(start_of_it)
     try:
         crypto = reader.struct(CRYPTO_METADATA)

@@ -159,7 +159,7 @@ class OfCatalog(Source):
         """Return what commits changes."""
         if self.trust is Trust.SERVER:
             return Rest()
-        if not _pyiceberg.is_sql(self.catalog):
+        if _pyiceberg.type_of(self.catalog) != "jdbc":
             raise refused_catalog(table, self.catalog)
         return Sql(_checks.authenticates(self.trust, settings))
 

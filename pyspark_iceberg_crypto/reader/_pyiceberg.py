@@ -130,11 +130,17 @@ _CONVERSIONS = (
     "_convert_hive_into_iceberg",
     "_convert_glue_to_iceberg",
 )
-_TRUST = {
-    "SqlCatalog": Trust.POINTER,
-    "GlueCatalog": Trust.POINTER,
-    "HiveCatalog": Trust.HIVE,
-    "RestCatalog": Trust.SERVER,
+_TYPES = {
+    "SqlCatalog": "jdbc",
+    "GlueCatalog": "glue",
+    "HiveCatalog": "hive",
+    "RestCatalog": "rest",
+}
+_TRUST: dict[str | None, Trust] = {
+    "jdbc": Trust.POINTER,
+    "glue": Trust.POINTER,
+    "hive": Trust.HIVE,
+    "rest": Trust.SERVER,
 }
 
 
@@ -200,15 +206,15 @@ class Found:
     stored: bytes | None = field(repr=False)
 
 
+def type_of(catalog: Catalog) -> str | None:
+    """Return the type of a catalog, as of Spark's; None of other classes than PyIceberg's."""
+    names = [one.__name__ for one in type(catalog).__mro__]
+    return next((_TYPES[name] for name in names if name in _TYPES), None)
+
+
 def trust(catalog: Catalog) -> Trust:
     """Return what vouches for the metadata of a catalog's tables."""
-    names = [one.__name__ for one in type(catalog).__mro__]
-    return next((_TRUST[name] for name in names if name in _TRUST), Trust.NOTHING)
-
-
-def is_sql(catalog: Catalog) -> bool:
-    """Whether a catalog is a SQL database."""
-    return "SqlCatalog" in [one.__name__ for one in type(catalog).__mro__]
+    return _TRUST.get(type_of(catalog), Trust.NOTHING)
 
 
 def with_all_snapshots(catalog: Catalog) -> Catalog:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 
+from pyspark_iceberg_crypto.reader import _pyiceberg
 from pyspark_iceberg_crypto.reader._engines import BITS, CATALOGS, ENGINES, Engine, Feature, Limit
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._io import reading
@@ -30,12 +31,6 @@ _OF_KIND = {
     "equality deletes": Feature.EQUALITY_DELETES,
 }
 _OF_STREAMS = ("AVRO", "PUFFIN")
-_OF_CATALOGS = {
-    "SqlCatalog": "jdbc",
-    "GlueCatalog": "glue",
-    "HiveCatalog": "hive",
-    "RestCatalog": "rest",
-}
 
 Uses = dict[Feature, int | None]
 """What a table has, and how many files have it; None: it is not of files."""
@@ -202,8 +197,7 @@ def _catalog(catalog: Catalog | str | Path) -> str:
     """The type of a catalog, as of Spark's; a path is that of a table of a Hadoop catalog."""
     if not isinstance(catalog, Catalog):
         return "hadoop"
-    names = [one.__name__ for one in type(catalog).__mro__]
-    return next((_OF_CATALOGS[one] for one in names if one in _OF_CATALOGS), names[0])
+    return _pyiceberg.type_of(catalog) or type(catalog).__name__
 
 
 def _kms_type(kms: Any, properties: Mapping[str, str]) -> str | None:

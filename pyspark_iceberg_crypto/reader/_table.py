@@ -165,7 +165,7 @@ class PlaintextTransaction(TrackedTransaction):
             return super().commit_transaction()
         except NotSupportedError as error:
             was_sent = self.has_changes and (self.was_refused or not _commit.is_before(error))
-            if was_sent and not _pyiceberg.is_sql(self.table.catalog):
+            if was_sent and _pyiceberg.type_of(self.table.catalog) != "jdbc":
                 made = self.snapshots()
                 raise _commit.unknown_of_plaintext(
                     self.table.loaded.table, error.message, made, self.written()

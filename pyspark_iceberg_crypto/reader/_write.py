@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -111,6 +111,8 @@ if TYPE_CHECKING:
     from pyspark_iceberg_crypto.reader._keys import EncryptedKey
     from pyspark_iceberg_crypto.reader._settings import Settings
     from pyspark_iceberg_crypto.reader._table import EncryptedTable
+
+_Made = TypeVar("_Made", bound="_Encrypted")
 
 pc: Any = _compute  # which makes its functions as it is imported
 _READ: WeakSet[pa.RecordBatchReader] = WeakSet()  # rows are in them once
@@ -834,29 +836,23 @@ class EncryptedUpdate(UpdateSnapshot):
 
     def fast_append(self) -> EncryptedAppend:
         """Append files."""
-        made: EncryptedAppend = self._made(EncryptedAppend, Operation.APPEND)
-        return made
+        return self._made(EncryptedAppend, Operation.APPEND)
 
     def merge_append(self) -> EncryptedMergeAppend:
         """Append files, and merge manifests."""
-        made: EncryptedMergeAppend = self._made(EncryptedMergeAppend, Operation.APPEND)
-        return made
+        return self._made(EncryptedMergeAppend, Operation.APPEND)
 
     def overwrite(self, commit_uuid: uuid.UUID | None = None) -> EncryptedOverwrite:
         """Replace files."""
         exists = self._transaction.table_metadata.snapshot_by_name(self._branch) is not None
         operation = Operation.OVERWRITE if exists else Operation.APPEND
-        made: EncryptedOverwrite = self._made(
-            EncryptedOverwrite, operation, commit_uuid=commit_uuid
-        )
-        return made
+        return self._made(EncryptedOverwrite, operation, commit_uuid=commit_uuid)
 
     def delete(self) -> EncryptedDelete:
         """Delete files."""
-        made: EncryptedDelete = self._made(EncryptedDelete, Operation.DELETE)
-        return made
+        return self._made(EncryptedDelete, Operation.DELETE)
 
-    def _made(self, kind: Any, operation: Operation, **more: Any) -> Any:
+    def _made(self, kind: type[_Made], operation: Operation, **more: Any) -> _Made:
         made = kind(
             operation=operation,
             transaction=self._transaction,
@@ -876,6 +872,7 @@ class _Encrypted(SnapshotProducer[Any]):
     """
 
     _transaction: Any
+    _compression: Any
 
     def append_data_file(self, data_file: DataFile) -> Any:
         """Add a file that has a key; one without is refused."""

@@ -47,13 +47,8 @@ _NAMES = (
 _FOLDER = "Whether these files belong to a table, and whether the table has others, is not known without a catalog."
 
 
-def depth(report: TableReport) -> str:
-    """Say what was checked of each file, and of which files that does not hold."""
-    return depths([report])
-
-
 def depths(reports: Iterable[TableReport]) -> str:
-    """Say the same of several tables: one sentence for all of which the same was checked."""
+    """Say what was checked of each file, and of which that does not hold; once for all tables that are alike."""
     alike: dict[tuple[str, str], list[TableReport]] = {}
     for report in reports:
         alike.setdefault(_depth(report), []).append(report)
@@ -106,13 +101,13 @@ def of_table(report: TableReport) -> Rows:
             "Folder",
             f"All files in {report.folder}, without a catalog and without table metadata.",
         )
-        rows = [subject, ("Files", _files(report)), ("Depth", depth(report))]
+        rows = [subject, ("Files", _files(report)), ("Depth", depths([report]))]
     else:
         rows = [
             ("Table", _table(report)),
             ("Snapshots", _snapshots(report)),
             ("Files", _files(report)),
-            ("Depth", depth(report)),
+            ("Depth", depths([report])),
             ("Master key", _key(report)),
             ("Metadata", _metadata(report)),
         ]

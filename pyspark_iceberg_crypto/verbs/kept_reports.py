@@ -47,12 +47,12 @@ def check_report(
     from pyspark_iceberg_crypto.jvm import _connect, _jvm
     from pyspark_iceberg_crypto.verbs.verify import VerifyReport
 
-    text = _read(Path(file))
-    found = _parsed(text, file)
-    if _connect.is_connect(spark):
-        raise _connect.needs_jvm()
-    _jvm.run(spark, "check_report", catalog=catalog, key_id=key_id, document=text)
-    return _genuine(found, file, catalog, key_id, VerifyReport)
+    def check(text: str) -> None:
+        if _connect.is_connect(spark):
+            raise _connect.needs_jvm()
+        _jvm.run(spark, "check_report", catalog=catalog, key_id=key_id, document=text)
+
+    return check_report_by(check, catalog, file, key_id, VerifyReport)
 
 
 def check_report_by(
@@ -60,13 +60,16 @@ def check_report_by(
     catalog: str,
     file: str | Path,
     key_id: str | None,
-    kind: type[TableEvidence],
-) -> TableEvidence | VerifyTablesReport:
+    kind: type[Kept],
+) -> Kept | VerifyTablesReport:
     """Do the same by a function that checks the signature of a document, with the other arguments of `check_report`."""
     text = _read(Path(file))
     found = _parsed(text, file)
     check(text)
-    return _genuine(found, file, catalog, key_id, kind)
+    _refuse_other_members(found)
+    now = datetime.now(timezone.utc).isoformat()
+    report = _report(found, file, kind)
+    return report.as_genuine(CheckedSignature(now, catalog, key_id is not None))
 
 
 def document(report: str | Path | Evidence) -> str:
@@ -80,15 +83,6 @@ def document(report: str | Path | Evidence) -> str:
     text = _read(Path(report))
     _parsed(text, report)
     return text
-
-
-def _genuine(
-    found: dict[str, Any], file: str | Path, catalog: str, key_id: str | None, kind: type[Kept]
-) -> Kept | VerifyTablesReport:
-    _refuse_other_members(found)
-    now = datetime.now(timezone.utc).isoformat()
-    report = _report(found, file, kind)
-    return report.as_genuine(CheckedSignature(now, catalog, key_id is not None))
 
 
 def _read(file: Path) -> str:

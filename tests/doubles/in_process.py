@@ -318,6 +318,13 @@ class DoubleKms(Kms):
         return {"encryption.kms-type": "double", "encryption.kms.double.address": self.address}
 
     def create_key(self, name: str, *, bits: int = 256, label: str | None = None) -> KeyInfo:
+        """Make a key.
+
+        Args:
+            name: its name.
+            bits: its length in bits.
+            label: what to call it.
+        """
         if name in self.keys:
             raise ConfigurationError(f"{self.address} already has a key {name!r}", "choose another")
         detail = {"label": label} if label else {}

@@ -44,7 +44,7 @@ class File:
 
     def check(self, depth: str = DEEP) -> Found:
         """As if it had always been as long as it is."""
-        key = KeyMetadata(self.key, self.prefix, len(self.data))
+        key = KeyMetadata(self.key, self.prefix, len(self.data)).encode()
         return FileCheck(depth).check("data", self.form, InMemory(self.data), len(self.data), key)
 
     def problem(self, depth: str = DEEP) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark_iceberg_crypto.errors import IcebergCryptoError, PlaintextFoundError
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader.proof import _modules, _one, _parquet, _problems, _stored
-from pyspark_iceberg_crypto.reader.proof._search import KnownFile
+from pyspark_iceberg_crypto.reader.proof._tree import Listed
 from reader.forged_parquet import (
     BINARY,
     BLOOM_BITSET,
@@ -271,8 +271,8 @@ def test_an_inspection_does_not_accuse(
     """What only has no key, say, was not tampered with: an inspection says what a verification says."""
     file = made()
     length = len(file.data)
-    key = KeyMetadata(file.key, file.prefix, length) if has_key else None
-    known = KnownFile(_problems.DATA, "s3://b/f", "parquet", length, key)
+    key = KeyMetadata(file.key, file.prefix, length).encode() if has_key else None
+    known = Listed(_problems.DATA, "s3://b/f", "parquet", length, key)
     with pytest.raises(IcebergCryptoError) as raised:
         _one.checked(InMemory(file.data), known, True, None)
     assert type(raised.value) is kind

@@ -1,5 +1,6 @@
 """The commands that manage keys, on a double of a KMS."""
 
+import functools
 import inspect
 import json
 from collections.abc import Iterator
@@ -22,13 +23,6 @@ DOUBLE = ("--kms", "double", "--address", "https://kms")
 def double(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setitem(BY_TYPE, "double", DoubleKms)
-    arguments = [
-        click.Option(
-            ["--bits"], type=int, default=256, show_default=True, help="Its length in bits."
-        ),
-        click.Option(["--label"]),
-    ]
-    monkeypatch.setitem(_options.ARGUMENTS["create_key"], "double", arguments)
     DoubleKms.keys.clear()
     yield
     DoubleKms.keys.clear()
@@ -75,6 +69,7 @@ def test_options_are_the_fields_and_the_methods_arguments(monkeypatch: pytest.Mo
     made: list[DoubleKms] = []
     create = DoubleKms.create_key
 
+    @functools.wraps(create)
     def spy(self: DoubleKms, name: str, **settings: object) -> object:
         made.append(self)
         return create(self, name, **settings)  # type: ignore[arg-type]
@@ -224,7 +219,7 @@ def test_bad_arguments_are_64(arguments: tuple[str, ...], says: str) -> None:
 def test_every_argument_of_a_method_has_an_option(name: str, method: str) -> None:
     parameters = inspect.signature(getattr(BY_TYPE[name], method)).parameters.values()
     defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
-    options = _options.ARGUMENTS[method].get(name, [])
+    options = _options.arguments(name, method)
     assert click.Command("c", params=[*options]).make_context("c", []).params == defaults
     assert all(option.help for option in options)
 

@@ -535,7 +535,7 @@ def test_the_scope_says_what_was_not_checked() -> None:
 def test_depth_is_not_said_of_files_that_were_not_read(depth: str) -> None:
     """The sentence below the verdict, which may be quoted alone."""
     whole = verify_json(depth=depth)
-    assert "except for" not in _scope.depth(VerifyReport.of(whole))
+    assert "except for" not in _scope.depths([VerifyReport.of(whole)])
     for change, said in (
         ({"sample": 0.5, "seed": 1}, "files that were not in the sample"),
         ({"resume": "r", "resumed_files": 1}, "files that an earlier run had recorded as correct"),
@@ -552,7 +552,7 @@ def test_depth_is_not_said_of_files_that_were_not_read(depth: str) -> None:
         ({"unchecked_count": 1}, "files that could not be checked"),
     ):
         report = VerifyReport.of({**whole, **change})
-        assert f", except for {said}." in _scope.depth(report)
+        assert f", except for {said}." in _scope.depths([report])
         assert f", except for {said}." in several(whole, {**whole, **change}).to_html()
 
 

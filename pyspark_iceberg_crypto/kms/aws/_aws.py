@@ -89,7 +89,7 @@ class AwsKms(Kms):
         Args:
             name: the alias, with or without "alias/" before it.
             multi_region: make a multi-Region key, which can be replicated to other regions later.
-            rotation_days: have AWS rotate the key every so many days, 90 to 2560.
+            rotation_days: have AWS rotate the key every 90 to 2560 days.
         """
         alias = name if name.startswith("alias/") else f"alias/{name}"
         if not _ALIAS.fullmatch(alias) or alias.startswith("alias/aws/"):
@@ -219,7 +219,7 @@ class AwsKms(Kms):
         config = load("botocore.config", self.extra).Config(
             retries={"total_max_attempts": 1} if once else None
         )
-        with ERRORS.typed(f"{self._name()} could not {what}", once=once):
+        with ERRORS.typed(f"{self._name} could not {what}", once=once):
             yield self._connect(config)
 
     def _connect(self, config: Any) -> Any:
@@ -236,9 +236,7 @@ class AwsKms(Kms):
         """See `Kms.binds_table`."""
         return TABLE_UUID in self.encryption_context.values()
 
-    def _text(self) -> str:
-        return self._name()
-
+    @property
     def _name(self) -> str:
         if self.endpoint:
             return f"AWS KMS at {self.endpoint}"

@@ -93,11 +93,7 @@ class AwsKeys(MasterKeys):
 
     def unwrap(self, wrapped: bytes, key_id: str, table: str | None) -> bytes:
         """See `MasterKeys.unwrap`."""
-        _blob.refuse_header(wrapped, "aws", key_id)
-        if not wrapped:
-            raise BadWrappedKeyError(
-                f"A key wrapped under '{key_id}' by {self._kms._name()} is empty", _blob.RESTORE
-            )
+        _blob.require_bare(wrapped, "aws", key_id, self._kms._name)
         return self._call(
             "Decrypt",
             key_id,
@@ -133,14 +129,14 @@ class AwsKeys(MasterKeys):
         }
         what = "wrap" if operation == "Encrypt" else "unwrap"
         with WRAPPING.typed(
-            f"{self._kms._name()} could not {what} with key '{key_id}'",
+            f"{self._kms._name} could not {what} with key '{key_id}'",
             operation=operation,
             context=str(dict(self._kms.encryption_context)),
         ):
             answer = ask(self._made(), given)
         if not answer:
             raise ConfigurationError(
-                f"{self._kms._name()} answered for key '{key_id}', but not as AWS KMS does",
+                f"{self._kms._name} answered for key '{key_id}', but not as AWS KMS does",
                 "check the endpoint and any proxy before it",
             )
         return answer

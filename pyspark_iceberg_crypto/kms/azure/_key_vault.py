@@ -99,7 +99,8 @@ class AzureKeyVault(Kms):
         Args:
             name: the key's name: letters, digits and hyphens.
             hardware: keep the key in the vault's HSM (a premium vault has one); a Managed HSM always does.
-            key_bits: 2048, 3072 (the default) or 4096 for RSA; for AES the algorithm determines it.
+            key_bits: the length of an RSA key: 2048, 3072 (the default) or 4096. The algorithm determines that of an
+                AES key.
         """
         if not _NAME.fullmatch(name):
             raise ConfigurationError(
@@ -184,7 +185,8 @@ class AzureKeyVault(Kms):
     def _open(self, call_seconds: float) -> AzureKeys:
         return AzureKeys(self, call_seconds)
 
-    def _text(self) -> str:
+    @property
+    def _name(self) -> str:
         return f"Azure {'Managed HSM' if self._is_hsm else 'Key Vault'} at {self.vault_url}"
 
     @property

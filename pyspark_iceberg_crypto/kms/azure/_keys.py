@@ -65,7 +65,7 @@ class AzureKeys(MasterKeys):
     """
 
     def __init__(self, vault: AzureKeyVault, call_seconds: float) -> None:
-        self._vault = vault
+        self._vault, self._name = vault, vault._name
         self._seconds = call_seconds
         self._lock = threading.Lock()
         self._opened: tuple[Any, Any] | None = None  # the client and the credential
@@ -102,10 +102,6 @@ class AzureKeys(MasterKeys):
             opened, self._opened = self._opened, None
         for one in opened or ():
             one.close()
-
-    @property
-    def _name(self) -> str:
-        return self._vault._text()
 
     def _key(self, key_id: str) -> _Key:
         name, version = self._vault._parse(key_id)

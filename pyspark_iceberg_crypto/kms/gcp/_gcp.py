@@ -106,8 +106,8 @@ class GcpKms(Kms):
 
         Args:
             name: the key's full name; or its last part, where project, location and key_ring are set.
-            create_key_ring: make the key ring too if it does not exist; it cannot be deleted either.
-            protection_level: "software" or "hsm".
+            create_key_ring: make the key ring, too, if it does not exist. It can never be deleted.
+            protection_level: where the key is kept: software or hsm.
         """
         key = self._key(name)
         if protection_level not in ("software", "hsm"):
@@ -211,9 +211,6 @@ class GcpKms(Kms):
     def binds_table(self) -> bool:
         """See `Kms.binds_table`."""
         return self.additional_authenticated_data == "table-uuid"
-
-    def _text(self) -> str:
-        return self._name
 
     @property
     def _name(self) -> str:

@@ -124,11 +124,7 @@ class GcpKeys(MasterKeys):
     def unwrap(self, wrapped: bytes, key_id: str, table: str | None) -> bytes:
         """See `MasterKeys.unwrap`."""
         name = self._kms._key(key_id)["name"]  # Cloud KMS decrypts by the key's name alone
-        _blob.refuse_header(wrapped, "gcp", key_id)
-        if not wrapped:
-            raise BadWrappedKeyError(
-                f"A key wrapped under '{key_id}' by {self._kms._name} is empty", _blob.RESTORE
-            )
+        _blob.require_bare(wrapped, "gcp", key_id, self._kms._name)
         request = {"name": name, **_field("ciphertext", wrapped), **self._bound(key_id, table)}
         return self._checked(self._ask("decrypt", request, key_id, UNWRAPPING), "plaintext", key_id)
 

@@ -81,7 +81,7 @@ class HadoopKms(Kms):
 
         Args:
             name: the key's name; the KMS's own keystore has none with capital letters.
-            key_bits: 128, 192 or 256.
+            key_bits: the length of the key: 128, 192 or 256.
         """
         require_bare_name(name, "Hadoop KMS", LONGEST_NAME)
         if key_bits not in (128, 192, 256):

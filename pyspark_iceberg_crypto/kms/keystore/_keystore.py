@@ -111,7 +111,7 @@ class Keystore(_versions.VersionedKms):
 
         Args:
             name: the key's name, which is its key id.
-            key_bits: 128, 192 or 256.
+            key_bits: the length of the key: 128, 192 or 256.
         """
         if self._absolute().exists():
             return super().create_key(name, key_bits=key_bits)
@@ -147,11 +147,9 @@ class Keystore(_versions.VersionedKms):
     def _open(self, call_seconds: float) -> KeystoreKeys:
         return KeystoreKeys(self._absolute(), self.password_env, self.password_file)
 
+    @property
     def _name(self) -> str:
         return f"keystore {self.path}"
-
-    def _text(self) -> str:
-        return self._name()
 
     def _key_id(self, name: str) -> str:
         return _check_names([name])[0]

@@ -89,7 +89,7 @@ class Pkcs11(_versions.VersionedKms):
         """Return what Spark's user needs of the token: PKCS#11 itself has no language for rights."""
         tool = f"pkcs11-tool --module {shlex.quote(self._library())} {shlex.join(self._where())}"
         lines = [
-            f"# Least privilege for Spark on keys {_versions.name_list(key_ids)} of {self._name()}.",
+            f"# Least privilege for Spark on keys {_versions.name_list(key_ids)} of {self._name}.",
             "# PKCS#11 has no rights for single keys: anyone who logs in to a token may use every key on it.",
             "# 1. A token (HSM partition) with these keys and no others; Spark's own user and pin (CKU_USER),",
             "#    never the security officer's (CKU_SO).",
@@ -122,7 +122,7 @@ class Pkcs11(_versions.VersionedKms):
             # Spark uses no key of a token on which two have one label, and nothing was wrapped with ours yet.
             token.delete(ours)
             raise ConfigurationError(
-                f"{self._name()} has a key {label!r} that was created at the same time",
+                f"{self._name} has a key {label!r} that was created at the same time",
                 "the new one was deleted again; list the keys, and try again if there is no such key",
             )
 
@@ -147,7 +147,7 @@ class Pkcs11(_versions.VersionedKms):
             version=str(versions[-1]),
             versions=len(versions),
             detail={
-                "token": self._name(),
+                "token": self._name,
                 "label": newest.label,
                 "id": newest.id,
                 "usage": newest.usage,
@@ -160,17 +160,15 @@ class Pkcs11(_versions.VersionedKms):
         place = Place(self._library(), self.token_label, slot)
         return Pkcs11Keys(place, Pin(self.pin_env, self.pin_file))
 
-    def _text(self) -> str:
-        return self._name()
-
     def _token(self) -> Token:
-        return Token(self._library(), self._where(), self._name(), Pin(self.pin_env, self.pin_file))
+        return Token(self._library(), self._where(), self._name, Pin(self.pin_env, self.pin_file))
 
     def _where(self) -> tuple[str, str]:
         if self.token_label is not None:
             return ("--token-label", self.token_label)
         return ("--slot", str(_slot_number(self.slot)))
 
+    @property
     def _name(self) -> str:
         which = f"slot {self.slot}" if self.token_label is None else f"token {self.token_label!r}"
         return f"PKCS#11 {which} of {self._library()}"

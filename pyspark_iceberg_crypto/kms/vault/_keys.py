@@ -212,11 +212,11 @@ class VaultKeys(MasterKeys):
         """Ask, and again when there is another token than the one that Vault refused."""
         path = f"{self._vault.transit_mount.strip('/')}/{operation}/{key_id}"
         token = self._token()
-        answer = self._request("post", path, token, body)
+        answer = self._request(path, token, body)
         if answer.status == 403:
             other = self._token(refused=token if answer.is_invalid_token else None)
             if other != token:
-                token, answer = other, self._request("post", path, other, body)
+                token, answer = other, self._request(path, other, body)
         if answer.status == 403:
             raise self._denied(answer, token, operation, key_id)
         return answer
@@ -243,13 +243,11 @@ class VaultKeys(MasterKeys):
             self._client = self._vault._connect(self._seconds)
         return self._client
 
-    def _request(
-        self, method: str, path: str, token: str, body: dict[str, str] | None = None
-    ) -> _Answer:
+    def _request(self, path: str, token: str, body: dict[str, str]) -> _Answer:
         with self._lock:
             adapter = self._connected().adapter
         found = adapter.request(
-            method, f"/v1/{path}", {"X-Vault-Token": token}, raise_exception=False, json=body
+            "post", f"/v1/{path}", {"X-Vault-Token": token}, raise_exception=False, json=body
         )
         if isinstance(found, dict):  # of 200
             return _Answer(200, found)
@@ -292,7 +290,7 @@ class VaultKeys(MasterKeys):
         if operation == "encrypt":
             path = f"{vault.transit_mount.strip('/')}/decrypt/{key_id}"
             probe = {**_bound(key_id), "ciphertext": _PROBE}
-            if self._request("post", path, token, probe).is_missing_key:
+            if self._request(path, token, probe).is_missing_key:
                 return self._key_not_found(key_id)
         policy = f'path "{vault.transit_mount.strip("/")}/{operation}/{key_id}" {{ capabilities = ["update"] }}'
         login = "login" if has_login(vars(vault)) else "token"

@@ -198,7 +198,7 @@ class Vault(Kms):
 
         Args:
             name: the key's name.
-            key_type: aes256-gcm96, aes128-gcm96 or chacha20-poly1305.
+            key_type: the kind of key: aes256-gcm96, aes128-gcm96 or chacha20-poly1305.
         """
         require_bare_name(name, "Vault")
         if key_type not in KEY_TYPES:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
 from pyspark_iceberg_crypto.local import _files
 from pyspark_iceberg_crypto.reader import _ags1
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
-from pyspark_iceberg_crypto.reader.proof import _parquet, _problems, _stream
+from pyspark_iceberg_crypto.reader.proof import _parquet, _problems
 from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, FoundError, StorageError
 from pyspark_iceberg_crypto.reader.proof._stored import StoredFile, StoredInput
 
@@ -18,7 +22,7 @@ MAGIC, STRUCTURE, DEEP = "magic", "structure", "deep"
 _IT = ExpectedFile("", "it")  # the file, in a report that names it elsewhere
 
 
-@dataclass(frozen=True)
+@dataclass
 class Found:
     """What a check found about one file.
 
@@ -31,7 +35,7 @@ class Found:
 
     magic: str | None
     length: int
-    problem: FileProblem | None
+    problem: FileProblem | None = None
 
     @property
     def encrypted(self) -> bool:
@@ -62,7 +66,7 @@ class FileCheck:
         form: str,
         stored: StoredInput,
         expected: int,
-        key: bytes | KeyMetadata | None,
+        key: bytes | None,
     ) -> Found:
         """Check a file.
 
@@ -73,7 +77,7 @@ class FileCheck:
             expected: its length in bytes as the table's metadata says; -1 when it does not.
             key: its key metadata, not encrypted; None when the table has none. The depth magic needs none.
         """
-        result = _Result(expected)
+        result = Found(None, expected)
         try:
             if self.depth == MAGIC:
                 _check_magic(kind, form, stored, result)
@@ -81,15 +85,15 @@ class FileCheck:
                 self._check_whole(kind, form, stored, key, result)
         except Exception as error:  # noqa: BLE001 (it is the finding)
             result.problem = _of_failure(error, stored)
-        return Found(result.magic, result.length, result.problem)
+        return result
 
     def _check_whole(
         self,
         kind: str,
         form: str,
         stored: StoredInput,
-        key: bytes | KeyMetadata | None,
-        result: _Result,
+        key: bytes | None,
+        result: Found,
     ) -> None:
         expected = result.length
         with StoredFile(stored, self.depth == DEEP) as file:
@@ -99,7 +103,7 @@ class FileCheck:
             if result.problem is None and key is None:
                 result.problem = FileProblem(_problems.NO_KEY, "the table has no key for it")
             if result.problem is None and key is not None:
-                metadata = key if isinstance(key, KeyMetadata) else _decoded(bytes(key))
+                metadata = _decoded(bytes(key))
                 result.problem = self._problem(file, result.magic, expected, metadata)
 
     def _problem(
@@ -119,7 +123,7 @@ class FileCheck:
 
     def _check_content(self, file: StoredFile, is_stream: bool, key: KeyMetadata) -> None:
         if not is_stream:
-            told = _files.footer(file.view(), file.length, file.location)
+            told = _files.footer(file.bytes_at, file.length, file.location)
             if self.depth == DEEP:
                 _parquet.check(file, key, told["footer_length"])
             return
@@ -130,19 +134,24 @@ class FileCheck:
                 f"Iceberg's have {_ags1.BLOCK}"
             )
         if self.depth == DEEP:
-            _stream.check(file, key, layout)
+            _check_blocks(file, key, layout)
 
 
-class _Result:
-    """What is known of a file so far."""
+def _check_blocks(file: StoredFile, key: KeyMetadata, layout: Mapping[str, int]) -> None:
+    """Read an AES GCM stream from start to end, block by block, and keep none (AES GCM Stream spec)."""
+    cipher = AESGCM(key.key)
+    stored, count = layout["block_size"] + _ags1.OVERHEAD, layout["block_count"]
+    for block in range(count):
+        start = _ags1.HEADER + block * stored
+        sealed = file.read(start, min(stored, file.length - start))
+        aad = key.aad_prefix + block.to_bytes(4, "little")
+        try:
+            cipher.decrypt(sealed[: _ags1.NONCE], sealed[_ags1.NONCE :], aad)
+        except InvalidTag:
+            raise _problems.wrong_tag(f"block {block} of {count}") from None
 
-    def __init__(self, length: int) -> None:
-        self.magic: str | None = None
-        self.length = length
-        self.problem: FileProblem | None = None
 
-
-def _check_magic(kind: str, form: str, stored: StoredInput, result: _Result) -> None:
+def _check_magic(kind: str, form: str, stored: StoredInput, result: Found) -> None:
     with StoredFile(stored) as file:
         if result.length < 0:
             result.length = file.length

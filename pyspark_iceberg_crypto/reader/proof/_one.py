@@ -20,8 +20,8 @@ from pyspark_iceberg_crypto.reader._key_metadata import KEY_LENGTHS, KeyMetadata
 from pyspark_iceberg_crypto.reader.proof import _problems
 from pyspark_iceberg_crypto.reader.proof._check import DEEP, FileCheck
 from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, FoundError, StorageError
-from pyspark_iceberg_crypto.reader.proof._search import KnownFile
 from pyspark_iceberg_crypto.reader.proof._stored import StoredFile, StoredInput
+from pyspark_iceberg_crypto.reader.proof._tree import Listed
 
 _CHANGED = (
     "The file was cut off, overwritten or replaced after it was written, or it is not the file that this key is for. "
@@ -39,14 +39,7 @@ def inspected(stored: StoredInput) -> dict[str, Any]:
     """
     try:
         with StoredFile(stored) as file:
-            magic, form = _files.magic_of(file.head(_files.HEAD))
-            told: dict[str, Any] = {"path": stored.location, "length": file.length}
-            told |= {"magic": magic, "format": form, "encrypted": magic in _files.ENCRYPTED}
-            if magic == "AGS1":
-                told |= _files.blocks(file.head(_files.HEAD), file.length, file.location)
-            elif magic == "PARE":
-                told |= _files.footer(file.view(), file.length, file.location)
-            return told
+            return _files.identified(file.bytes_at, file.length, file.location)
     except (StorageError, FoundError) as error:
         raise IcebergCryptoError(
             f"{stored.location} could not be checked: {_problems.reason(error)}",
@@ -55,7 +48,7 @@ def inspected(stored: StoredInput) -> dict[str, Any]:
 
 
 def checked(
-    stored: StoredInput, file: KnownFile, length_is_known: bool, decrypt_to: str | None
+    stored: StoredInput, file: Listed, length_is_known: bool, decrypt_to: str | None
 ) -> dict[str, Any]:
     """Check every tag of a file.
 
@@ -84,7 +77,7 @@ def checked(
     return told
 
 
-def with_key(stored: StoredInput, hex_key: str, hex_aad_prefix: str) -> KnownFile:
+def with_key(stored: StoredInput, hex_key: str, hex_aad_prefix: str) -> Listed:
     """Take a key from elsewhere. Nobody can tell then whether the file has its whole length.
 
     Raises:
@@ -95,9 +88,8 @@ def with_key(stored: StoredInput, hex_key: str, hex_aad_prefix: str) -> KnownFil
         raise _not_hex("The DEK", ", or not of 16, 24 or 32 bytes")
     prefix = _bytes(hex_aad_prefix, "The AAD prefix")
     form = "parquet" if inspected(stored)["magic"] == "PARE" else "avro"
-    return KnownFile(
-        _problems.DATA, stored.location, form, len(stored), KeyMetadata(key, prefix, None)
-    )
+    encoded = KeyMetadata(key, prefix, None).encode()
+    return Listed(_problems.DATA, stored.location, form, len(stored), encoded)
 
 
 def _bytes(text: str, what: str) -> bytes:
@@ -124,17 +116,15 @@ def _error(location: str, problem: FileProblem, kind: str) -> IcebergCryptoError
     return IcebergCryptoError(f"{location} could not be checked: {words}", hint)
 
 
-def _decrypt(stored: StoredInput, magic: str, known: KnownFile, length: int, target: Path) -> None:
+def _decrypt(stored: StoredInput, magic: str, known: Listed, length: int, target: Path) -> None:
     """Write the content of a file, whose length and tags were checked; each is checked once more."""
     if magic != "AGS1":
         raise NotSupportedError(
             f"{stored.location} is encrypted Parquet, which is not decrypted into a file",
             "Its rows are read through its table: SELECT * FROM <table> WHERE _file = '<the file>'.",
         )
-    key = known.key
-    if not isinstance(key, KeyMetadata):
-        key = KeyMetadata.decode(bytes(key or b""), ExpectedFile("", stored.location))
     file = ExpectedFile("", stored.location, length)
+    key = KeyMetadata.decode(bytes(known.key or b""), file)
     try:
         number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -4,36 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from pyspark_iceberg_crypto.errors import ConfigurationError, IcebergCryptoError
-from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader.proof import _named, _problems
 from pyspark_iceberg_crypto.reader.proof._named import Named
 from pyspark_iceberg_crypto.reader.proof._subject import Subject
 from pyspark_iceberg_crypto.reader.proof._tree import Listed, Tree
 
 
-@dataclass(frozen=True)
-class KnownFile:
-    """One file as a table knows it, with its key: secret.
-
-    Attributes:
-        kind: what it is to the table.
-        path: its location as the table's metadata has it.
-        format: its format: parquet, avro, puffin.
-        length: its length in bytes as the metadata says; -1: it does not say.
-        key: its key metadata, decrypted; None: the table has no key for it.
-    """
-
-    kind: str
-    path: str
-    format: str
-    length: int
-    key: bytes | KeyMetadata | None = field(repr=False)
-
-
-def find(subject: Subject, path: str) -> KnownFile:
+def find(subject: Subject, path: str) -> Listed:
     """Look for a file.
 
     Args:
@@ -59,13 +38,12 @@ class _Search:
             None  # what could not be read first, which may have the file
         )
 
-    def found(self) -> KnownFile:
+    def found(self) -> Listed:
         document = self._subject.document
         named = _named.of_snapshots(document).files.values()
         for file in named:
             if _bare(file.path) == self._wanted:
-                key = self._tree.key_of(file)
-                return KnownFile(file.kind, file.path, file.format, file.length, key)
+                return self._tree.known(file)
         lists = [file for file in named if file.kind == _problems.MANIFEST_LIST]
         current = _named.current_snapshot_id(document)
         path_of = {
@@ -91,7 +69,7 @@ class _Search:
             "its last snapshot; --key-file takes one from elsewhere.",
         )
 
-    def _below(self, lists: Iterable[Named]) -> KnownFile | None:
+    def _below(self, lists: Iterable[Named]) -> Listed | None:
         manifests: dict[str, Listed] = {}
         for one in lists:
             try:
@@ -101,7 +79,7 @@ class _Search:
                 self._unreadable = self._unreadable or error
         for manifest in manifests.values():
             if _bare(manifest.path) == self._wanted:
-                return _known(manifest)
+                return manifest
             try:
                 files = self._tree.files(manifest)
             except Exception as error:  # noqa: BLE001 (the file may be elsewhere)
@@ -109,9 +87,5 @@ class _Search:
                 continue
             for file in files:
                 if _bare(file.path) == self._wanted:
-                    return _known(file)
+                    return file
         return None
-
-
-def _known(file: Listed) -> KnownFile:
-    return KnownFile(file.kind, file.path, file.format, file.length, file.key)

@@ -65,11 +65,11 @@ class StoredFile:
 
     def head(self, count: int) -> bytes:
         """Return its first bytes, fewer if it has no more."""
-        return bytes(self.read(0, min(count, self.length)))
+        return self.bytes_at(0, min(count, self.length))
 
-    def view(self) -> View:
-        """Return it as a file that can be positioned."""
-        return View(self)
+    def bytes_at(self, position: int, count: int) -> bytes:
+        """Return a copy of bytes of the file."""
+        return bytes(self.read(position, count))
 
     def _fill(self, position: int, count: int) -> None:
         if self._whole and self.length <= WHOLE:
@@ -101,23 +101,3 @@ class StoredFile:
                 f"{self.length}"
             )
         return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-class View:
-    """What reads a `StoredFile` as a file."""
-
-    def __init__(self, file: StoredFile) -> None:
-        self._file = file
-        self._position = 0
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go to a position, from the start (0) or the end (2)."""
-        self._position = offset + (self._file.length if whence == 2 else 0)
-        return self._position
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Read so many bytes, or up to the end."""
-        left = max(0, self._file.length - self._position)
-        data = bytes(self._file.read(self._position, left if size < 0 else min(size, left)))
-        self._position += len(data)
-        return data

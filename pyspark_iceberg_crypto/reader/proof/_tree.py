@@ -34,13 +34,13 @@ _DELETED = 2
 
 @dataclass(frozen=True)
 class Listed:
-    """A file that a manifest list or a manifest lists.
+    """A file as what lists it knows it, with its key.
 
     Attributes:
         kind: what it is to the table.
         path: its location.
         format: its format, as what lists it says.
-        length: its length in bytes, as what lists it says.
+        length: its length in bytes, as what lists it says; -1: it does not say.
         key: its key metadata, a secret; None: it has none.
         authentic: whether it is a manifest that has a key, of a list of which `TableKeys.proves_writer` holds.
     """
@@ -86,6 +86,12 @@ class Tree:
                 f"{where} the KEK {entry.by} of its key {file.key_id} is not in encryption-keys",
             )
         return self._keys.of_manifest_list(file.key_id, ExpectedFile(self._table, file.path))
+
+    def known(self, file: Named) -> Listed:
+        """Return a manifest list or a statistics file with its key; for errors see `key_of`."""
+        key = self.key_of(file)
+        encoded = None if key is None else key.encode()
+        return Listed(file.kind, file.path, file.format, file.length, encoded)
 
     def manifests(self, file: Named) -> list[Listed]:
         """Return the manifests of a manifest list."""

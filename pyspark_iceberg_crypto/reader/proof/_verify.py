@@ -11,7 +11,6 @@ from time import time
 from typing import TypeVar
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
-from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader.proof import _named, _problems, _report, _subject
 from pyspark_iceberg_crypto.reader.proof._check import MAGIC, FileCheck, Found
 from pyspark_iceberg_crypto.reader.proof._named import Named, NamedFiles
@@ -22,7 +21,7 @@ from pyspark_iceberg_crypto.reader.proof._tree import Listed, Tree
 
 Progress = Callable[[str, int, int], None]
 """Called with the step, and how many files and bytes were checked so far, from one thread."""
-Key = Callable[[], "bytes | KeyMetadata | None"]
+Key = Callable[[], "bytes | None"]
 One = TypeVar("One")
 Other = TypeVar("Other")
 
@@ -179,7 +178,7 @@ class _Walk:
         if self._is_gone(file.path, file.older):
             return None, []
         found = self._found(
-            file.kind, file.path, file.format, file.length, lambda: self._tree.key_of(file)
+            file.kind, file.path, file.format, file.length, lambda: self._tree.known(file).key
         )
         below: list[Listed] = []
         if file.kind == _problems.MANIFEST_LIST:

@@ -392,7 +392,7 @@ def test_pages_of_folders(
     with verify_folder(own, str(folder), deep=True) as report:
         assert report.ok, report
         assert report.depth == "deep"
-        assert "checked by its authentication tag. Of" in _scope.depth(report)
+        assert "checked by its authentication tag. Of" in _scope.depths([report])
     clerk = session(spark, world, **{"iceberg-crypto.encryption.allowed-key-ids": "k1, k-128"})
     report = verify_folder(clerk, str(folder), deep=True)
     assert {(p.code, p.problem) for p in report.problems} == {
