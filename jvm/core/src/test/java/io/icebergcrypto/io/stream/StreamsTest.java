@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import io.icebergcrypto.format.Ags1Layout;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import io.icebergcrypto.testing.Fuzz;
 import io.icebergcrypto.testing.NoKms;
 import java.io.EOFException;
@@ -261,7 +262,7 @@ class StreamsTest {
   }
 
   /** Records what is read, as position+count. */
-  private static final class Recorded implements InputFile {
+  private static final class Recorded implements ForwardingInputFile {
     private final InputFile file;
     private final boolean ranges;
     private final List<String> reads = new ArrayList<>();
@@ -273,23 +274,13 @@ class StreamsTest {
     }
 
     @Override
-    public long getLength() {
-      return file.getLength();
+    public InputFile under() {
+      return file;
     }
 
     @Override
     public SeekableInputStream newStream() {
       return ranges ? new RangeStream() : new Stream();
-    }
-
-    @Override
-    public String location() {
-      return file.location();
-    }
-
-    @Override
-    public boolean exists() {
-      return true;
     }
 
     private class Stream extends SeekableInputStream {
