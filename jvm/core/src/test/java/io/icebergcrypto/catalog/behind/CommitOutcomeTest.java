@@ -106,51 +106,8 @@ class CommitOutcomeTest {
   }
 
   /** A table for whose commits the catalog reports a conflict, after others have committed. */
-  private final class Conflicting implements ForwardingOperations {
-    private final TableOperations below;
-    private final boolean made;
-    private final Runnable since;
-
-    private Conflicting(TableOperations below, boolean made, Runnable since) {
-      this.below = below;
-      this.made = made;
-      this.since = since;
-    }
-
-    @Override
-    public TableOperations below() {
-      return below;
-    }
-
-    @Override
-    public void commit(TableMetadata base, TableMetadata metadata) {
-      TableMetadata wanted =
-          signed
-              ? TableMetadata.buildFrom(metadata)
-                  .discardChanges()
-                  .withMetadataLocation(null)
-                  .build()
-              : metadata;
-      CommitOutcome.commit("t", new Answer(), base, wanted, metadata.changes());
-    }
-
-    /** Of the catalog. */
-    private final class Answer implements ForwardingOperations {
-      @Override
-      public TableOperations below() {
-        return below;
-      }
-
-      @Override
-      public void commit(TableMetadata base, TableMetadata metadata) {
-        if (made) {
-          below.commit(base, metadata);
-        }
-
-        since.run();
-        throw new CommitFailedException("a conflict");
-      }
-    }
+  private TableOperations conflicting(TableOperations below, boolean made, Runnable since) {
+    return new ThroughOutcome(new ConflictingServer(below, made, since), signed);
   }
 
   /** A commit, or what others commit after it. */
@@ -238,7 +195,7 @@ class CommitOutcomeTest {
   private Throwable told(int formatVersion, int log, Change ours, boolean made, Change since) {
     TableIdentifier name = create(formatVersion, log);
     Runnable rivals = () -> since.run.accept(catalog.loadTable(name));
-    Table table = new BaseTable(new Conflicting(behind(name), made, rivals), "t");
+    Table table = new BaseTable(conflicting(behind(name), made, rivals), "t");
     return catchThrowable(() -> ours.run.accept(table));
   }
 
@@ -304,7 +261,7 @@ class CommitOutcomeTest {
       append(catalog.loadTable(name));
       TableOperations behind = behind(name);
       Transaction rival = catalog.buildTable(name, TestLake.SCHEMA).replaceTransaction();
-      TableOperations ops = new Conflicting(behind, false, rival::commitTransaction);
+      TableOperations ops = conflicting(behind, false, rival::commitTransaction);
       Map<String, String> properties = Map.of(unique("p"), "");
       Transaction own = replacement(ops, properties);
       for (Transaction each : ofRows ? List.of(own, rival) : List.<Transaction>of()) {
@@ -340,7 +297,7 @@ class CommitOutcomeTest {
               append(catalog.loadTable(name));
             }
           };
-      Table table = new BaseTable(new Conflicting(behind(name), false, earlier), "t");
+      Table table = new BaseTable(conflicting(behind(name), false, earlier), "t");
       appends.add(table.newFastAppend().appendFile(file()));
       assertThat(catchThrowable(appends.get(0)::commit)).matches(CommitOutcomeTest::isUnknown);
     }
@@ -371,7 +328,7 @@ class CommitOutcomeTest {
   void aServerRefusesAReplacementThatWasBegunEarlier() {
     TableIdentifier name = create(3, 100);
     TableOperations ops =
-        new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, 0));
+        new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, 0), false);
     Transaction own = replacement(ops, Map.of());
     catalog.loadTable(name).updateProperties().set("p", "").commit();
     assertThat(catchThrowable(own::commitTransaction)).isInstanceOf(CommitFailedException.class);
@@ -386,7 +343,7 @@ class CommitOutcomeTest {
       for (Change rival : List.of(APPEND, COLUMN)) {
         TableIdentifier name = create(formatVersion, 100);
         TableOperations ops =
-            new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, 0));
+            new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, 0), false);
         Transaction own = replacement(ops, Map.of());
         own.newFastAppend().appendFile(file()).commit();
         rival.run.accept(catalog.loadTable(name));
@@ -412,14 +369,22 @@ class CommitOutcomeTest {
   }
 
   private static void commitTo(ConflictingServer server) {
-    append(new BaseTable(new ThroughOutcome(server), "t"));
+    append(new BaseTable(new ThroughOutcome(server, false), "t"));
   }
 
-  private record ThroughOutcome(TableOperations below) implements ForwardingOperations {
+  private record ThroughOutcome(TableOperations below, boolean signed)
+      implements ForwardingOperations {
     @Override
     public void commit(TableMetadata base, TableMetadata metadata) {
-      boolean isOfRest = below instanceof ConflictingServer;
-      CommitOutcome.commit("t", below, isOfRest, base, metadata, metadata.changes());
+      TableMetadata wanted =
+          signed
+              ? TableMetadata.buildFrom(metadata)
+                  .discardChanges()
+                  .withMetadataLocation(null)
+                  .build()
+              : metadata;
+      boolean isOfRest = below instanceof ConflictingServer server && server.isOfRest();
+      CommitOutcome.commit("t", below, isOfRest, base, wanted, metadata.changes());
     }
   }
 
@@ -432,7 +397,7 @@ class CommitOutcomeTest {
     SET.then(SET).run.accept(catalog.loadTable(name));
     ops.refresh();
     TableMetadata next = TableMetadata.buildFrom(base).setProperties(Map.of("p", "")).build();
-    assertThat(catchThrowable(() -> new ThroughOutcome(ops).commit(base, next)))
+    assertThat(catchThrowable(() -> new ThroughOutcome(ops, false).commit(base, next)))
         .isInstanceOf(CommitFailedException.class);
   }
 }

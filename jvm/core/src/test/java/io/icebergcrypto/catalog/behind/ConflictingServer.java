@@ -3,32 +3,49 @@ package io.icebergcrypto.catalog.behind;
 import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
+import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.rest.ErrorHandlers;
 import org.apache.iceberg.rest.responses.ErrorResponse;
 
 /**
- * Operations that pass for those of a REST catalog. Its server says "conflict" to each commit, and
- * then has older metadata for a while.
+ * Operations of a catalog that says "conflict" to each commit, after others have committed. Those
+ * that pass for a REST catalog's have older metadata for a while then.
  */
 final class ConflictingServer implements ForwardingOperations {
   private final TableOperations below;
   private final boolean made;
   private final Runnable since;
+  private final boolean isOfRest;
   private int stale;
   private TableMetadata before;
 
+  /** Makes one that is not of REST. */
+  ConflictingServer(TableOperations below, boolean made, Runnable since) {
+    this(below, made, since, 0, false);
+  }
+
   /**
-   * Makes one.
+   * Makes one of REST.
    *
    * @param made whether it makes the commits
    * @param since what others do after each
    * @param stale how many loads give the metadata from before it
    */
   ConflictingServer(TableOperations below, boolean made, Runnable since, int stale) {
+    this(below, made, since, stale, true);
+  }
+
+  private ConflictingServer(
+      TableOperations below, boolean made, Runnable since, int stale, boolean isOfRest) {
     this.below = below;
     this.made = made;
     this.since = since;
     this.stale = stale;
+    this.isOfRest = isOfRest;
+  }
+
+  boolean isOfRest() {
+    return isOfRest;
   }
 
   @Override
@@ -49,6 +66,10 @@ final class ConflictingServer implements ForwardingOperations {
 
     since.run();
     this.before = base;
+    if (!isOfRest) {
+      throw new CommitFailedException("a conflict");
+    }
+
     ErrorHandlers.tableCommitHandler()
         .accept(
             ErrorResponse.builder()
