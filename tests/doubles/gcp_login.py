@@ -13,6 +13,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from harness.files import secret_file
 from harness.tls import pem_of
 
 Json = dict[str, Any]
@@ -224,6 +225,4 @@ def _decode(part: str) -> bytes:
 
 
 def _write(path: Path, content: Json) -> Path:
-    path.write_text(json.dumps(content, indent=2))
-    path.chmod(0o600)
-    return path
+    return secret_file(path, json.dumps(content, indent=2))

@@ -1,9 +1,11 @@
 """Doubles for what stands behind `_jvm`: a JVM's exceptions, and PythonApi's answers. And a double of a KMS."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
+
+import click
 
 from pyspark_iceberg_crypto import ConfigurationError, KeyInfo, KeyNotFoundError, Kms, KmsMetrics
 from pyspark_iceberg_crypto.kms._client import MasterKeys
@@ -43,6 +45,18 @@ class JavaThrowable:
 
     def toString(self) -> str:  # noqa: N802
         return f"{self._name}: {self._problem}"
+
+
+def commands(
+    command: click.Command, *words: str
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """A command, or a group and each that is below it, by their words."""
+    yield words, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            below = command.get_command(click.Context(command), name)
+            assert below is not None
+            yield from commands(below, *words, name)
 
 
 def answering(answer: Callable[..., Any]) -> Callable[..., Any]:

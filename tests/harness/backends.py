@@ -1,7 +1,6 @@
 """The seven KMSs as tests of all of them use them: a server each, a proxy that counts and fails, and what is secret."""
 
 import json
-import os
 import secrets
 import subprocess
 import time
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from doubles.faults import FaultProxy
 
+from harness.files import secret_file
 from harness.keystore import QUICK
 
 if TYPE_CHECKING:
@@ -143,11 +143,10 @@ def _aws_of(server: "AwsServer", folder: Path, options: dict[str, str]) -> Backe
 
     proxy = FaultProxy(server.port).start()
     secret = secrets.token_hex(20)
-    credentials = folder / "credentials"
-    credentials.write_text(
-        f"[default]\naws_access_key_id = AKIAONLYFORTESTS0001\naws_secret_access_key = {secret}\n"
+    credentials = secret_file(
+        folder / "credentials",
+        f"[default]\naws_access_key_id = AKIAONLYFORTESTS0001\naws_secret_access_key = {secret}\n",
     )
-    credentials.chmod(0o600)
     return Backend(
         "aws",
         "AwsKms",
@@ -308,9 +307,7 @@ _STARTS |= {"ministack": _ministack, "ranger": _ranger}
 
 def _secret_file(path: Path, secret: str | None = None) -> Path:
     """Writes a secret, a random one unless given, into a private file."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:  # noqa: PTH123
-        file.write(secret or secrets.token_urlsafe(24))
-    return path
+    return secret_file(path, secret or secrets.token_urlsafe(24))
 
 
 def _both(*stops: Callable[[], None]) -> Callable[[], None]:

@@ -23,6 +23,13 @@ def files_below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
+def secret_file(path: Path, content: str | bytes) -> Path:
+    """A file that only its owner may read, if it is new."""
+    path.touch(mode=0o600)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
 def everything_below(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if path.is_file()} if folder.is_dir() else set()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.files import secret_file
 from pyspark_iceberg_crypto import Keystore
 from pyspark_iceberg_crypto.kms.keystore import _keytool
 
@@ -28,8 +29,7 @@ def make_keystore(folder: Path, keys: dict[str, int] | None = None) -> TestKeyst
     """A keystore with AES keys, name to bits, and its password in a file beside it; both their owner's alone."""
     password = "only-for-tests-3141"
     store = TestKeystore(folder / "master-keys.p12", folder / "master-keys.password")
-    store.password_file.write_text(password + "\n")
-    store.password_file.chmod(0o600)
+    secret_file(store.password_file, password + "\n")
     for name, bits in (keys or KEY_BITS).items():
         subprocess.run(
             [

@@ -10,7 +10,6 @@ import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from harness.jars import BUILT, ROOT, build_jars, our_jar
@@ -78,12 +77,7 @@ class OtherSpark:
     def __enter__(self) -> "OtherSpark":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(60)

@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from harness.files import secret_file
+
 AnyKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 TRUST_PASSWORD = "trust-only"
 
@@ -64,8 +66,7 @@ def self_signed(file: Path) -> RSAPublicKey:
     key = rsa.generate_private_key(65537, 2048)
     name = _name("an application")
     certificate = _builder(name, name, key).sign(key, hashes.SHA256())
-    file.write_bytes(pem_of(key) + certificate.public_bytes(serialization.Encoding.PEM))
-    file.chmod(0o600)
+    secret_file(file, pem_of(key) + certificate.public_bytes(serialization.Encoding.PEM))
     return key.public_key()
 
 
@@ -132,8 +133,7 @@ def make_client_certificate(
     )
     made = ClientCertificate(folder / f"{name}.pem", folder / f"{name}-key.pem")
     made.file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    made.key_file.touch(mode=0o600)
-    made.key_file.write_bytes(pem_of(key))
+    secret_file(made.key_file, pem_of(key))
     return made
 
 
@@ -145,8 +145,7 @@ def _written(
 ) -> TestAuthority:
     ca_file, chain, trust_store = (folder / name for name in ("ca.pem", "server.pem", "trust.p12"))
     ca_file.write_bytes(ca.public_bytes(serialization.Encoding.PEM))
-    chain.touch(mode=0o600)
-    chain.write_bytes(pem_of(server_key) + server.public_bytes(serialization.Encoding.PEM))
+    secret_file(chain, pem_of(server_key) + server.public_bytes(serialization.Encoding.PEM))
     trust_store.write_bytes(
         serialize_java_truststore(
             [PKCS12Certificate(ca, b"test-authority")],

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from harness.classes import SPARK_CATALOG
+from harness.files import secret_file
 from harness.jars import BUILD, BUILT, build_jars, our_jar
 from harness.programs import free_port, seen_by
 from servers.rest import start_rest_server
@@ -36,9 +37,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("platform")
     vault = start_vault(folder / "vault.log")
     vault.make_key("sales")
-    token = folder / "token"
-    token.touch(mode=0o600)
-    token.write_text(vault.root)
+    token = secret_file(folder / "token", vault.root)
     rest = start_rest_server(folder / "rest.db", folder / "warehouse", folder / "rest.log")
     jars = shlex.quote(",".join(map(str, [our_jar(), *ICEBERG])))
     try:

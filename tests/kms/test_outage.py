@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from doubles.faults import FaultProxy
-from harness.files import ENCRYPTED_MAGIC, MARKER, everything_below, magic
+from harness.files import ENCRYPTED_MAGIC, MARKER, everything_below, magic, secret_file
 from harness.lake import COLUMNS, Lake
 from servers.vault import VaultServer
 
@@ -48,9 +48,7 @@ def proxy(vault: VaultServer) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def options(vault: VaultServer, proxy: FaultProxy, tmp_path: Path) -> dict[str, str]:
-    token = tmp_path / "token"
-    token.touch(mode=0o600)
-    token.write_text(vault.root)
+    token = secret_file(tmp_path / "token", vault.root)
     return {
         "encryption.kms-type": "vault",
         "encryption.kms.vault.address": proxy.url,

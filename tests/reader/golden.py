@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.files import secret_file
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import InputFile
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -38,8 +39,7 @@ def shared_client() -> CachedKms:
 def keystore(folder: Path) -> dict[str, str]:
     """Copy the golden tables' keystore, their owner's alone; return the properties of a catalog with it."""
     for name in ("keys.p12", "keys.password"):
-        shutil.copyfile(VECTORS / name, folder / name)
-        (folder / name).chmod(0o600)
+        secret_file(folder / name, (VECTORS / name).read_bytes())
     return {
         "encryption.kms-type": "keystore",
         "encryption.kms.keystore.path": str(folder / "keys.p12"),

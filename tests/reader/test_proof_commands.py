@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from harness.files import secret_file
 from pyiceberg.catalog import load_catalog
 
 from pyspark_iceberg_crypto import cli
@@ -64,9 +65,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
 
     def run(golden: Golden, *arguments: str) -> Result:
         conf = "\n".join(f"    {name}: {value}" for name, value in golden.conf.items())
-        profile = tmp_path / "profile.yaml"
-        profile.write_text(f"catalogs:\n  {golden.name}:\n{conf}\n")
-        profile.chmod(0o600)
+        secret_file(tmp_path / "profile.yaml", f"catalogs:\n  {golden.name}:\n{conf}\n")
         return CliRunner().invoke(cli.main, [*arguments, "--without-spark"])
 
     return run

@@ -23,6 +23,7 @@ from doubles.service_accounts import (
     Issuer,
     TokenReviews,
 )
+from harness.files import secret_file
 from harness.programs import START_SECONDS
 from harness.tls import ClientCertificate, TestAuthority
 from harness.used import used
@@ -283,8 +284,7 @@ def key_calls(proxy: FaultProxy) -> int:
 
 
 def write_secret(file: Path, secret: str) -> None:
-    file.touch(mode=0o600)
-    file.write_text(secret + "\n")
+    secret_file(file, secret + "\n")
 
 
 def start_vault(

@@ -1,7 +1,7 @@
 """No test in this folder starts a JVM for Spark."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -41,10 +41,6 @@ def no_jvm() -> Iterator[None]:
 def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list[Any]]]:
     """Run a command with an answer of the JVM; gives the command's result, and what the JVM was asked."""
 
-    @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
-
     def invoke(*arguments: str, answer: Any = None) -> tuple[Result, list[Any]]:
         asked: list[Any] = []
 
@@ -55,7 +51,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Result, list
             return deepcopy(answer(*given) if callable(answer) else answer)
 
         monkeypatch.setattr(_jvm, "run", answering(run))
-        monkeypatch.setattr(_session, "session", session)
+        monkeypatch.setattr(_session, "session", lambda *_: nullcontext("spark"))
         return CliRunner().invoke(cli.main, arguments), asked
 
     return invoke

@@ -5,8 +5,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,14 @@ import jsonschema
 import pytest
 from click.shell_completion import get_completion_class
 from click.testing import CliRunner, Result
-from doubles.in_process import ANSWERS, DoubleKms, SparkDouble, answering, evidence_json
+from doubles.in_process import (
+    ANSWERS,
+    DoubleKms,
+    SparkDouble,
+    answering,
+    commands,
+    evidence_json,
+)
 
 from pyspark_iceberg_crypto import (
     KeyNotFoundError,
@@ -59,12 +66,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
                 raise KeyNotFoundError(f"no key for {given[0]}", "create it")
             return deepcopy({**ANSWERS, **(answers or {})}[method])
 
-        @contextmanager
-        def session(*_: Any, **__: Any) -> Iterator[SparkDouble]:
-            yield SparkDouble()
-
         monkeypatch.setattr(_jvm, "run", answering(answer))
-        monkeypatch.setattr(_session, "session", session)
+        monkeypatch.setattr(_session, "session", lambda *_: nullcontext(SparkDouble()))
         monkeypatch.setattr(
             _verify, "verify_table", lambda *_, **__: VerifyReport.of(evidence_json())
         )
@@ -79,18 +82,7 @@ def valid(command: str, result: Result) -> Any:
     return found
 
 
-def leaves(command: click.Command, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    context = click.Context(command)
-    if not isinstance(command, click.Group):
-        yield words, command
-        return
-    for name in command.list_commands(context):
-        below = command.get_command(context, name)
-        assert below is not None
-        yield from leaves(below, *words, name)
-
-
-ALL = dict(leaves(cli.main))
+ALL = {w: c for w, c in commands(cli.main) if not isinstance(c, click.Group)}
 WITH_JSON = {words: c for words, c in ALL.items() if "--output" in
              {o for p in c.get_params(click.Context(c)) for o in p.opts}}  # fmt: skip
 

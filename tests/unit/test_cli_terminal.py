@@ -5,12 +5,11 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
-from doubles.in_process import evidence_json, verify_json
+from doubles.in_process import commands, evidence_json, verify_json
 
 from pyspark_iceberg_crypto import VerifyReport, VerifyTablesReport, cli
 from pyspark_iceberg_crypto.cli import _advice, _shared
@@ -143,15 +142,6 @@ def test_help_is_grouped_and_whole(screens: dict[int, str], width: int) -> None:
     assert not any(line.endswith("...") for line in lines[1:] if not line.startswith("Usage"))
 
 
-def leaves(command: click.Command, *words: str) -> Iterator[tuple[str, click.Command]]:
-    yield " ".join(words), command
-    if isinstance(command, click.Group):
-        for name in command.list_commands(click.Context(command)):
-            below = command.get_command(click.Context(command), name)
-            assert below is not None
-            yield from leaves(below, *words, name)
-
-
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_a_reader_that_has_seen_enough_stops_nothing(output: str) -> None:
     """Such as `head`: all tables get their turn, and the exit code is theirs."""
@@ -177,7 +167,7 @@ sys.exit(code)
 
 
 def test_help_is_sentences() -> None:
-    for words, command in leaves(cli.main):
+    for words, command in commands(cli.main):
         first = command.get_short_help_str(1000)
         assert re.fullmatch(r"[A-Z].*\.", first), (words, first)
         for kind in BY_TYPE:

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -117,10 +117,6 @@ def test_names_of_strangers_do_nothing_to_the_terminal(tables: Tables) -> None:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tables: Tables) -> Callable[..., Result]:
-    @contextmanager
-    def session(*_: Any) -> Iterator[str]:
-        yield "spark"
-
     tried: list[list[str]] = []
 
     def steps(_: Any, catalog: str, key_ids: list[str]) -> Iterator[DoctorStep]:
@@ -128,7 +124,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tables: Tables) -> Callable[..., Result
         yield DoctorStep("round trip", Status.OK, key_id="k1")
 
     def invoke(*arguments: str) -> Result:
-        monkeypatch.setattr(_session, "session", session)
+        monkeypatch.setattr(_session, "session", lambda *_: nullcontext("spark"))
         monkeypatch.setattr(doctor, "_steps", steps)
         result = CliRunner().invoke(cli.main, ["doctor", *arguments])
         result.tried = tried  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.files import secret_file
 from harness.jars import ROOT
 from harness.keystore import few_iterations
 
@@ -127,9 +128,7 @@ def test_a_password_that_java_does_not_take_is_refused(
 @pytest.mark.parametrize("more", ["# of the lake\n", "\n \nx", "\r\nx"])
 def test_a_password_file_of_more_than_one_line_is_refused(tmp_path: Path, more: str) -> None:
     """Spark's side would take all of it."""
-    secret = tmp_path / "password"
-    secret.touch(mode=0o600)
-    secret.write_text(f"{SECRET}\n{more}")
+    secret = secret_file(tmp_path / "password", f"{SECRET}\n{more}")
     with pytest.raises(ConfigurationError, match="more than one line") as caught:
         Keystore.create(tmp_path / "k.p12", ["k1"], password_file=secret)
     assert str(secret) in caught.value.message
@@ -139,9 +138,7 @@ def test_a_password_file_of_more_than_one_line_is_refused(tmp_path: Path, more: 
 
 @pytest.mark.parametrize("bits", [128, pytest.param(192, marks=pytest.mark.nightly)])
 def test_a_password_file_and_a_key_size(tmp_path: Path, bits: int) -> None:
-    secret = tmp_path / "password"
-    secret.touch(mode=0o600)
-    secret.write_text(SECRET + "\n")
+    secret = secret_file(tmp_path / "password", SECRET + "\n")
     store = Keystore.create(tmp_path / "k.p12", ["k1"], password_file=secret, key_bits=bits)
     assert store.keys() == ["k1"]
     assert store.properties() == {
@@ -258,8 +255,7 @@ def test_a_wrong_password_is_told_apart(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def junk(path: Path) -> None:
-    path.touch(mode=0o600)
-    path.write_bytes(b"junk" * 99)
+    secret_file(path, b"junk" * 99)
 
 
 @pytest.mark.parametrize("make", [lambda path: None, junk])
@@ -476,9 +472,7 @@ def test_two_processes_that_rotate_wait_for_each_other(store: Keystore) -> None:
 def test_a_file_that_is_open_to_others_is_refused(
     store: Keystore, tmp_path: Path, mode: int, which: str
 ) -> None:
-    secret = tmp_path / "password"
-    secret.touch(mode=0o600)
-    secret.write_text(SECRET)
+    secret = secret_file(tmp_path / "password", SECRET)
     file = secret if which == "password" else Path(store.path)
     file.chmod(mode)
     store = Keystore(store.path, password_file=secret)

@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import pickle
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from doubles.faults import FaultProxy
+from harness.files import secret_file
 from harness.forks import in_a_fork
 
 from pyspark_iceberg_crypto import (
@@ -395,8 +395,7 @@ def keystore(tmp_path_factory: pytest.TempPathFactory) -> Keystore:
     """The one of the golden tables, opened once."""
     folder = tmp_path_factory.mktemp("keystore")
     for name in ("keys.p12", "keys.password"):
-        shutil.copy(VECTORS / name, folder / name)
-        (folder / name).chmod(0o600)
+        secret_file(folder / name, (VECTORS / name).read_bytes())
     return Keystore(folder / "keys.p12", password_file=folder / "keys.password")
 
 
@@ -463,9 +462,7 @@ def test_a_wrong_keystore_that_is_put_right_is_used_at_once(
 
 def at(keystore: Keystore, folder: Path, change: Callable[[bytes], bytes] = bytes) -> Keystore:
     """A copy of the keystore, changed."""
-    path = folder / "copy.p12"
-    path.write_bytes(change(Path(keystore.path).read_bytes()))
-    path.chmod(0o600)
+    path = secret_file(folder / "copy.p12", change(Path(keystore.path).read_bytes()))
     return Keystore(path, password_file=keystore.password_file)
 
 

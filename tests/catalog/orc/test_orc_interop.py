@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.orc
 import pytest
 from harness.columns import keyed_session
+from harness.files import secret_file
 from harness.jars import SPARK_JARS, build_jars, our_jar
 from harness.programs import run
 from harness.world import World
@@ -114,8 +115,7 @@ def vault_session(
     if keys:
         vault.token_login(token, vault.driver_policy(*keys))
     else:
-        token.write_text("hvs.nobodys")
-        token.chmod(0o600)
+        secret_file(token, "hvs.nobodys")
     return keyed_session(
         spark,
         Vault(vault.address, token_file=token),

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.parquet
 from doubles.listener import Listener
 from harness.columns import MARKER, Work
+from harness.files import secret_file
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -262,10 +263,7 @@ class DeltaWork(Work):
         return self.told(lambda: self.spark.sql(f"SELECT * FROM {view}").collect())
 
     def token(self) -> Path:
-        path = self.folder / "token"
-        path.write_text("hvs.of-the-victim")
-        path.chmod(0o600)
-        return path
+        return secret_file(self.folder / "token", "hvs.of-the-victim")
 
     def past_the_checks(self, table: str) -> None:
         """As if the log had been changed after the statement was checked: Delta's own code, without a plan."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from doubles.rest_catalog import RestCatalogDouble
-from harness.files import change
+from harness.files import change, secret_file
 from harness.lake import COLUMNS, Lake
 
 from pyspark_iceberg_crypto import verify_table
@@ -126,9 +126,7 @@ def test_what_keeps_a_table_from_being_used(hadoop: Lake, tmp_path: Path) -> Non
     strict.world.keystore.kms().check(strict.spark, strict.catalog)  # k2 alone
     off = hadoop.with_options({"encryption.metadata-authentication": "off"})
     assert kinds(diagnose_tables(off.spark, f"{off.catalog}.{name}")) == [("t", "unauthenticated")]
-    wrong = tmp_path / "password"
-    wrong.touch(mode=0o600)
-    wrong.write_text("not it")
+    wrong = secret_file(tmp_path / "password", "not it")
     locked = hadoop.with_options({"encryption.kms.keystore.password-file": str(wrong)})
     found = diagnose(locked.spark, locked.catalog, tables=f"{locked.catalog}.{name}")
     assert found.tables is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from harness import hostile
-from harness.files import MARKER, change, flipped
+from harness.files import MARKER, change, flipped, secret_file
 from harness.lake import Lake
 from pyspark.sql import SparkSession
 
@@ -117,9 +117,7 @@ def one(lake: Lake, pattern: str, table: str = "t") -> Path:
 
 def test_a_key_from_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
     """What iceberg-rust wrote, with the keys of tests/vectors/README.md."""
-    secret = tmp_path / "dek"
-    secret.touch(mode=0o600)
-    secret.write_text("5bb3b37709a50a8ea8b7165034f77a77\n")
+    secret = secret_file(tmp_path / "dek", "5bb3b37709a50a8ea8b7165034f77a77\n")
     prefix = "f726dcbf98e79dcedf353a0904104294"
     key = FileKey(file=str(secret), aad_prefix=prefix)
     path, target = str(hostile.VECTORS / "iceberg-rust-manifest-list.avro"), tmp_path / "out"

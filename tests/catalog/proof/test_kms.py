@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.files import secret_file
 from harness.lake import Lake
 from pyspark.errors import AnalysisException
 from servers.hadoop_kms import ADMIN, USER, start_hadoop_kms
@@ -115,9 +116,7 @@ def test_a_key_that_is_not_there(hadoop: Lake) -> None:
 
 
 def test_a_wrong_password(hadoop: Lake, tmp_path_factory: pytest.TempPathFactory) -> None:
-    password = tmp_path_factory.mktemp("wrong") / "password"
-    password.touch(mode=0o600)
-    password.write_text("not-the-password-2718")
+    password = secret_file(tmp_path_factory.mktemp("wrong") / "password", "not-the-password-2718")
     lake = hadoop.with_options({"encryption.kms.keystore.password-file": str(password)})
     found = diagnose(lake.spark, lake.catalog, key_ids=["k1"])
     assert failed(found) == [LOGIN]

@@ -1,13 +1,12 @@
 """Wrong settings: refused before a file is written; the error names table and property, and says what to do."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.classes import IMPLEMENTATIONS
-from harness.files import untouched
+from harness.files import secret_file, untouched
 from harness.lake import Lake, tblproperties
 
 KEYSTORE = "encryption.kms.keystore"
@@ -98,67 +97,28 @@ def test_orc_as_a_write_option(lake: Lake) -> None:
         frame.writeTo(table).option("write-format", "orc").append()
 
 
-@dataclass(frozen=True)
-class BadCatalog:
-    """Catalog options that are refused at the catalog's first use, and the words of the error."""
-
-    options: Callable[[Path], dict[str, str]]
-    words: tuple[str, ...]
-    without: tuple[str, ...] = field(default=())
-
-
-def wrong_password(folder: Path) -> dict[str, str]:
-    file = folder / "wrong-password"
-    file.write_text("not-the-password")
-    file.chmod(0o600)
-    return {f"{KEYSTORE}.password-file": str(file)}
-
-
-def nothing(_: Path) -> dict[str, str]:
-    return {}
-
-
-# What else can be wrong with a keystore is in KeystoreKmsClientTest.
-BAD_CATALOGS = {
-    "wrong password": BadCatalog(wrong_password, (f"{KEYSTORE}.password-file",)),
-    "no keystore path": BadCatalog(nothing, (f"{KEYSTORE}.path",), (f"{KEYSTORE}.path",)),
-    "unknown KMS type": BadCatalog(
-        lambda _: {"encryption.kms-type": "keystone"},
-        ("encryption.kms-type", "keystone", "keystore"),
-    ),
-    "Vault without a login": BadCatalog(
-        lambda _: {
-            "encryption.kms-type": "vault",
-            "encryption.kms.vault.address": "https://127.0.0.1:1",
-        },
-        ("Vault", "encryption.kms.vault.token-env"),
-    ),
-    "both kms-type and kms-impl": BadCatalog(
-        lambda _: {"encryption.kms-impl": IMPLEMENTATIONS["keystore"]},
-        ("encryption.kms-type", "encryption.kms-impl"),
-    ),
-    "kms-impl that is no class": BadCatalog(
-        lambda _: {"encryption.kms-impl": "com.example.NoSuchKms"},
-        ("encryption.kms-impl", "com.example.NoSuchKms"),
-        ("encryption.kms-type",),
-    ),
-    "misspelt property": BadCatalog(
-        lambda _: {"encryption.requird": "true"},
-        ("encryption.requird", "Did you mean encryption.required?"),
-    ),
-    "neither kms-type nor kms-impl": BadCatalog(
-        nothing, ("encryption.kms-type",), ("encryption.kms-type",)
-    ),
-}
-
-
+# What else can be wrong with a KMS is in CachingKmsClientTest, KeystoreKmsClientTest and tests/kms.
 @pytest.mark.catalogs("hive")
-@pytest.mark.parametrize("case", by_day(BAD_CATALOGS, "wrong password", "misspelt property"))
-def test_bad_catalog(lake: Lake, case: str, tmp_path: Path) -> None:
-    bad = BAD_CATALOGS[case]
-    broken = lake.with_options(bad.options(tmp_path), bad.without)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({f"{KEYSTORE}.password-file": "{file}"}, (f"{KEYSTORE}.password-file",)),
+        (
+            {"encryption.requird": "true"},
+            ("encryption.requird", "Did you mean encryption.required?"),
+        ),
+    ],
+    ids=["wrong password", "misspelt property"],
+)
+def test_bad_catalog(
+    lake: Lake, options: dict[str, str], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Refused at the catalog's first use."""
+    file = secret_file(tmp_path / "wrong-password", "not-the-password")
+    options = {name: value.format(file=file) for name, value in options.items()}
+    broken = lake.with_options(options)
     clause = tblproperties({"encryption.key-id": "k1"})
     statement = f"CREATE TABLE {broken.table()} USING iceberg {clause} AS SELECT 1 AS id"
-    text = broken.refused(statement, *bad.words)
+    text = broken.refused(statement, *words)
     assert broken.catalog in text or f"{broken.namespace}.t" in text, text[:2000]
     assert "only-for-tests" not in text  # the keystore's password

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from doubles.listener import Listener
 from harness.classes import IMPLEMENTATIONS, SPARK_CATALOG
+from harness.files import secret_file
 from harness.refused import refused
 from harness.world import World, catalog_conf
 from pyspark import TaskContext
@@ -59,9 +60,7 @@ def listener() -> Iterator[Listener]:
 @pytest.fixture
 def vault(listener: Listener, tmp_path: Path) -> dict[str, str]:
     """The server's own login, at someone's address."""
-    token = tmp_path / "token"
-    token.write_text(TOKEN)
-    token.chmod(0o600)
+    token = secret_file(tmp_path / "token", TOKEN)
     return {
         "encryption.kms.vault.address": listener.url,
         "encryption.kms.vault.token-file": str(token),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.files import secret_file
 from harness.jvm import ENVIRONMENT, Client, Jvm
 from harness.keystore import few_iterations
 from harness.refused import refused as must_be_refused
@@ -49,9 +50,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def store(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Keystore:
     monkeypatch.setenv(VARIABLE, PASSWORD)
-    path = tmp_path / "keys.p12"
-    path.touch(mode=0o600)
-    path.write_bytes(finished.read_bytes())
+    path = secret_file(tmp_path / "keys.p12", finished.read_bytes())
     return Keystore(path, password_env=VARIABLE)
 
 
@@ -71,9 +70,10 @@ def refused(kind: type[IcebergCryptoError], call: Callable[[], Any], *words: str
 @pytest.mark.nightly
 def test_a_long_password_and_all_iterations(jvm: Jvm, tmp_path: Path) -> None:
     """As a user makes the file, and how long a JVM needs to open it."""
-    secret = tmp_path / "password"
-    secret.touch(mode=0o600)
-    secret.write_text("64 characters of hex are what programs make for a password" * 20 + "\n")
+    secret = secret_file(
+        tmp_path / "password",
+        "64 characters of hex are what programs make for a password" * 20 + "\n",
+    )
     store = Keystore.create(tmp_path / "keys.p12", ["k1"], password_file=secret)
     start = time.monotonic()
     client = jvm.client(store.properties(), raw=True)
@@ -91,9 +91,7 @@ def test_a_password_that_java_does_not_take(
     jvm: Jvm, store: Keystore, tmp_path: Path, password: str
 ) -> None:
     """Not "the file is damaged"."""
-    secret = tmp_path / "password"
-    secret.touch(mode=0o600)
-    secret.write_text(password)
+    secret = secret_file(tmp_path / "password", password)
     properties = Keystore(store.path, password_file=secret).properties()
     must_be_refused(
         ConfigurationError,

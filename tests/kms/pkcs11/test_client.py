@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from harness.files import secret_file
 from harness.in_python import in_python
 from harness.jvm import Client, Jvm
 from harness.refused import refused as must_be_refused
@@ -246,9 +247,7 @@ def test_a_slot_without_an_initialized_token(make: Make, hsm: SoftHsm) -> None:
 
 
 def test_a_pin_file(make: Make, folder: Path) -> None:
-    file = folder / "pin"
-    file.touch(mode=0o600)
-    file.write_text(PIN + "\n")
+    file = secret_file(folder / "pin", PIN + "\n")
     client = make(pin_env=None, pin_file=file)
     wrapped = client.wrap(KEK, "k1")
     file.chmod(0o644)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.faulty_hsm import FaultyHsm
+from harness.files import secret_file
 from harness.jvm import ENVIRONMENT, Client, Jvm, start_jvm
 from harness.refused import refused as must_be_refused
 from servers.softhsm import PIN, SoftHsm, away, client_properties
@@ -78,9 +79,7 @@ def refused(
 
 
 def test_a_wrong_pin_is_tried_once(make: Make, faulty: FaultyHsm, folder: Path) -> None:
-    pin = folder / "changing-pin"
-    pin.touch(mode=0o600)
-    pin.write_text("999999")
+    pin = secret_file(folder / "changing-pin", "999999")
     for _ in range(3):
         client = make(raw=False, pin_env=None, pin_file=pin)
         error = refused(LoginFailedError, lambda c=client: c.wrap(KEK, "k1"), "'faulty'", "pin")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from doubles.faulty_hsm import FaultyHsm
+from harness.files import secret_file
 from harness.jvm import Jvm, start_jvm
 from servers.softhsm import PIN, SoftHsm
 
@@ -154,9 +155,7 @@ def test_bad_sizes(hsm: SoftHsm) -> None:
 
 
 def test_a_pin_file(hsm: SoftHsm, tmp_path: Path) -> None:
-    file = tmp_path / "pin"
-    file.touch(mode=0o600)
-    file.write_text(PIN + "\n")
+    file = secret_file(tmp_path / "pin", PIN + "\n")
     kms = token(hsm, "stocked", pin_env=None, pin_file=file)
     assert kms.describe_key("k2").key_id == "k2"
     file.chmod(0o640)

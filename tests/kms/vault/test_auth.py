@@ -6,6 +6,7 @@ from typing import Literal
 
 import pytest
 from doubles.faults import FaultProxy
+from harness.files import secret_file
 from harness.jvm import Jvm
 from harness.programs import wait_for
 from harness.refused import explained
@@ -255,9 +256,10 @@ def test_certificate_files_that_hold_none(jvm: Jvm, private: VaultServer, tmp_pa
         ClientCertificate(tmp_path / "missing.pem", good.key_file)
     )
     assert "certificate" in words(ClientCertificate(good.key_file, good.key_file))
-    old_style = tmp_path / "old-style.pem"
-    old_style.touch(mode=0o600)
-    old_style.write_text(good.key_file.read_text().replace("PRIVATE KEY", "RSA PRIVATE KEY"))
+    old_style = secret_file(
+        tmp_path / "old-style.pem",
+        good.key_file.read_text().replace("PRIVATE KEY", "RSA PRIVATE KEY"),
+    )
     assert "openssl pkcs8 -topk8" in words(ClientCertificate(good.file, old_style))
     good.key_file.chmod(0o640)
     assert "chmod 600" in words(good)

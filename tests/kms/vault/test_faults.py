@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from doubles.faults import FaultProxy, Mode
+from harness.files import secret_file
 from harness.jvm import Client, Jvm
 from harness.refused import explained
 from harness.tls import TestAuthority, make_authority
@@ -169,9 +170,7 @@ def test_a_standby_that_lags_behind_a_rotation(at: VaultWorld, login: dict[str, 
 
 
 def test_uninitialised_and_sealed_vault(jvm: Jvm, own: VaultServer, tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.touch(mode=0o600)
-    token.write_text("hvs.not-yet")
+    token = secret_file(tmp_path / "token", "hvs.not-yet")
     properties = {
         "encryption.kms-type": "vault",
         f"{PREFIX}address": own.address,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.faults import FaultProxy
+from harness.files import secret_file
 from harness.jvm import Jvm
 from harness.tls import TestAuthority, make_client_certificate
 from servers.kubernetes import Cluster
@@ -211,8 +212,7 @@ def test_tokens_that_are_none(
 ) -> None:
     file = tmp_path / "token"
     if content is not None:
-        file.touch(mode=0o600)
-        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        secret_file(file, content)
     with pytest.raises(ConfigurationError) as raised:
         Vault(vault.address, token_file=file).list_keys()
     assert str(file) in str(raised.value)

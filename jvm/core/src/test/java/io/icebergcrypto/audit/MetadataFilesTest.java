@@ -18,9 +18,9 @@ import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.exceptions.NotFoundException;
+import org.apache.iceberg.inmemory.InMemoryFileIO;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
-import org.apache.iceberg.io.OutputFile;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -154,7 +154,7 @@ class MetadataFilesTest extends LakeFixture {
   }
 
   /** Storage of which the first read goes on when another one has begun. */
-  private static final class SlowIO implements FileIO {
+  private static final class SlowIO extends InMemoryFileIO {
     private static final long serialVersionUID = 1L;
 
     private final transient FileIO io;
@@ -186,16 +186,6 @@ class MetadataFilesTest extends LakeFixture {
       } finally {
         now.decrementAndGet();
       }
-    }
-
-    @Override
-    public OutputFile newOutputFile(String path) {
-      throw new UnsupportedOperationException();
-    }
-
-    @Override
-    public void deleteFile(String path) {
-      throw new UnsupportedOperationException();
     }
   }
 }

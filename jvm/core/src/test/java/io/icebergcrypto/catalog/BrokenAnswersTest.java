@@ -139,11 +139,7 @@ class BrokenAnswersTest extends LakeFixture {
       @Override
       void run(BrokenAnswersTest test, Table table) {
         TableMetadata base = TestLake.metadata(table);
-        TableMetadata next =
-            EncryptedForm.of(
-                base,
-                "k1",
-                List.of(Kek.make("lake.db.t", base, "k1", test.catalog.context().kms())));
+        TableMetadata next = TestLake.encrypted(test.catalog, T, base);
         KeyIdChange.commit(test.behindProxy, T, base, next);
       }
 

@@ -6,9 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.lifecycle.KeyIdChange;
-import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
-import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.MotoServer;
 import io.icebergcrypto.testing.NessieServer;
@@ -143,9 +141,7 @@ class NessieRestTest {
   void noTableIsEncryptedInPlace() throws Exception {
     Table table = TestLake.append(catalog.buildTable(T, TestLake.SCHEMA).create(), 1);
     TableMetadata base = TestLake.metadata(table);
-    TableMetadata next =
-        EncryptedForm.of(
-            base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.context().kms())));
+    TableMetadata next = TestLake.encrypted(catalog, T, base);
     List<String> before = objects();
     assertThatThrownBy(() -> PlaintextTable.load(catalog, T, "k1"))
         .isInstanceOf(NotSupportedException.class)

@@ -7,9 +7,7 @@ import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.lifecycle.KeyIdChange;
-import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
-import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -150,6 +148,20 @@ class RefusingServersTest extends LakeFixture {
     return List.of(headers, atOnce);
   }
 
+  private void assertNoTable(Map<String, String> server, Class<?> error, String... words)
+      throws IOException {
+    Set<Path> before = written();
+    for (Map<String, String> headers : stagedAndAtOnce(server)) {
+      EncryptedCatalog refusing = lake.open(headers);
+      assertThatThrownBy(() -> TestLake.createTable(refusing, "t", Map.of()))
+          .isInstanceOf(error)
+          .hasMessageContainingAll("lake.db.t", "hint:")
+          .hasMessageContainingAll(words);
+      assertThat(catalog.tableExists(T)).isFalse();
+      assertThat(written()).isEqualTo(before);
+    }
+  }
+
   private static List<Runnable> transactions(Catalog.TableBuilder builder) {
     return List.of(builder::createTransaction, builder::createOrReplaceTransaction);
   }
@@ -157,15 +169,8 @@ class RefusingServersTest extends LakeFixture {
   /** As Nessie's does. Its tables would have no place for keys. */
   @Test
   void aServerOfAnOlderFormatGetsNoTable() throws IOException {
-    Set<Path> before = written();
     Map<String, String> older = Map.of("header.X-Tell", "format-version");
-    for (Map<String, String> headers : stagedAndAtOnce(older)) {
-      assertThatThrownBy(() -> TestLake.createTable(lake.open(headers), "t", Map.of()))
-          .isInstanceOf(NotSupportedException.class)
-          .hasMessageContainingAll("lake.db.t", "creates it with format version 2", "hint:");
-      assertThat(catalog.tableExists(T)).isFalse();
-      assertThat(written()).isEqualTo(before);
-    }
+    assertNoTable(older, NotSupportedException.class, "creates it with format version 2");
 
     Catalog.TableBuilder builder =
         lake.open(older).buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
@@ -194,17 +199,9 @@ class RefusingServersTest extends LakeFixture {
   /** Its tables would be plaintext. */
   @Test
   void aServerThatForgetsTheKeyIdGetsNoTable() throws IOException {
-    Set<Path> before = written();
     Map<String, String> forgets = Map.of("header.X-Forget", "encryption.key-id");
-    for (Map<String, String> headers : stagedAndAtOnce(forgets)) {
-      EncryptedCatalog server = lake.open(headers);
-      assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of()))
-          .isInstanceOf(PlaintextException.class)
-          .hasMessageContainingAll(
-              "lake.db.t", "the catalog created it without encryption.key-id='k1'", "hint:");
-      assertThat(catalog.tableExists(T)).isFalse();
-      assertThat(written()).isEqualTo(before);
-    }
+    String told = "the catalog created it without encryption.key-id='k1'";
+    assertNoTable(forgets, PlaintextException.class, told);
 
     Catalog.TableBuilder builder =
         lake.open(forgets).buildTable(T, TestLake.SCHEMA).withProperty("encryption.key-id", "k1");
@@ -216,16 +213,12 @@ class RefusingServersTest extends LakeFixture {
   /** It makes the commit, and its answer does not have the commit's keys. */
   @Test
   void aServerThatDropsKeysInSilenceGetsNoTable() throws IOException {
-    Set<Path> before = written();
-    Map<String, String> drops = Map.of("header.X-Lose", "encryption-keys");
-    for (Map<String, String> headers : stagedAndAtOnce(drops)) {
-      assertThatThrownBy(() -> TestLake.createTable(lake.open(headers), "t", Map.of()))
-          .isInstanceOf(NotSupportedException.class)
-          .hasMessageContainingAll(
-              "lake.db.t", "without key", "in encryption-keys", "The table was dropped again");
-      assertThat(catalog.tableExists(T)).isFalse();
-      assertThat(written()).isEqualTo(before);
-    }
+    assertNoTable(
+        Map.of("header.X-Lose", "encryption-keys"),
+        NotSupportedException.class,
+        "without key",
+        "in encryption-keys",
+        "The table was dropped again");
   }
 
   /** What it wrote cannot be read; the writer is told, and no file is deleted. */
@@ -299,9 +292,7 @@ class RefusingServersTest extends LakeFixture {
     catalog.buildTable(T, TestLake.SCHEMA).create();
     EncryptedCatalog server = refusing("key-id 409 AlreadyExistsException");
     TableMetadata base = TestLake.metadata(server.loadTable(T));
-    TableMetadata next =
-        EncryptedForm.of(
-            base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.context().kms())));
+    TableMetadata next = TestLake.encrypted(catalog, T, base);
     KeyIdChange.commit(server, T, base, next);
     assertThat(catalog.loadTable(T).properties()).containsEntry("encryption.key-id", "k1");
   }
@@ -312,9 +303,7 @@ class RefusingServersTest extends LakeFixture {
     for (String answer : List.of("403 ForbiddenException", "418 Teapot")) {
       catalog.buildTable(T, TestLake.SCHEMA).create();
       TableMetadata base = TestLake.metadata(catalog.loadTable(T));
-      TableMetadata next =
-          EncryptedForm.of(
-              base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.context().kms())));
+      TableMetadata next = TestLake.encrypted(catalog, T, base);
       EncryptedCatalog refusing = refusing("add-encryption-key " + answer);
       assertThatThrownBy(() -> KeyIdChange.commit(refusing, T, base, next))
           .isInstanceOf(

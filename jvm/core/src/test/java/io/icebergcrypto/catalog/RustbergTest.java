@@ -6,9 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.lifecycle.KeyIdChange;
-import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextTable;
-import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.NoChmodFileSystem;
 import io.icebergcrypto.testing.RustbergServer;
@@ -63,9 +61,7 @@ class RustbergTest {
     // were it not for that, it would make the commit, say 409, and never load the table again
     TableMetadata base = TestLake.metadata(table);
     List<Path> files = TestLake.files(table);
-    TableMetadata next =
-        EncryptedForm.of(
-            base, "k1", List.of(Kek.make("lake.db.t", base, "k1", catalog.context().kms())));
+    TableMetadata next = TestLake.encrypted(catalog, T, base);
     assertThatThrownBy(() -> KeyIdChange.commit(catalog, T, base, next))
         .isInstanceOf(CommitStateUnknownException.class)
         .hasMessageContainingAll("lake.db.t", "may have made the commit", "register");

@@ -6,15 +6,12 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.PlaintextException;
 import io.icebergcrypto.lifecycle.KeyIdChange;
-import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
-import io.icebergcrypto.metadata.Kek;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.MinistackServer;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.nio.file.Path;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.CatalogUtil;
@@ -46,9 +43,7 @@ class S3TablesRestTest {
 
     Table table = TestLake.append(builder(catalog, PLAIN).create(), 1);
     TableMetadata base = TestLake.metadata(table);
-    TableMetadata next =
-        EncryptedForm.of(
-            base, "k1", List.of(Kek.make("lake.db.plain", base, "k1", catalog.context().kms())));
+    TableMetadata next = TestLake.encrypted(catalog, PLAIN, base);
     assertThatThrownBy(() -> KeyIdChange.commit(catalog, PLAIN, base, next))
         .isInstanceOf(CommitStateUnknownException.class)
         .hasMessageContainingAll("lake.db.plain", "made the commit without key", "Do not drop");

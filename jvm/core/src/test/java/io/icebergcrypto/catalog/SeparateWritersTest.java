@@ -5,12 +5,11 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.icebergcrypto.testing.AppendProcess;
 import io.icebergcrypto.testing.Backend;
-import io.icebergcrypto.testing.HdfsServer;
 import io.icebergcrypto.testing.JavaCommand;
 import io.icebergcrypto.testing.LakeFixture;
-import io.icebergcrypto.testing.MetastoreServer;
 import io.icebergcrypto.testing.PointerServer;
 import io.icebergcrypto.testing.PostgresServer;
+import io.icebergcrypto.testing.ServerProcess;
 import io.icebergcrypto.testing.TableProcess;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
@@ -116,11 +115,11 @@ class SeparateWritersTest {
   }
 
   private Map<String, String> metastore() throws IOException {
-    MetastoreServer metastore = new MetastoreServer(folder);
+    ServerProcess metastore = ServerProcess.metastore(folder);
     this.server = metastore;
     Map<String, String> all = new HashMap<>(Backend.HIVE.properties(folder));
     metastore
-        .conf()
+        .metastoreConf()
         .getPropsWithPrefix("")
         .forEach(
             (key, value) -> {
@@ -142,10 +141,10 @@ class SeparateWritersTest {
 
   /** A Hadoop catalog on a local disk is for one process: rename replaces what is there. */
   private Map<String, String> hdfs() throws IOException {
-    HdfsServer hdfs = new HdfsServer(folder);
+    ServerProcess hdfs = ServerProcess.hdfs(folder);
     this.server = hdfs;
     Map<String, String> all = new HashMap<>(Backend.HADOOP.properties(folder));
-    all.put("warehouse", hdfs.uri() + "/warehouse");
+    all.put("warehouse", "hdfs://127.0.0.1:" + hdfs.port() + "/warehouse");
     return all;
   }
 

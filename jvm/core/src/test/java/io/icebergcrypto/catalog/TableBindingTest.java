@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.BindingKms;
+import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -23,10 +24,7 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
-import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.inmemory.InMemoryCatalog;
-import org.apache.iceberg.io.FileIO;
-import org.apache.iceberg.io.LocationProvider;
 import org.apache.iceberg.util.SerializationUtil;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -202,15 +200,10 @@ class TableBindingTest {
     @Override
     protected TableOperations newTableOps(TableIdentifier identifier) {
       TableOperations ops = super.newTableOps(identifier);
-      return new TableOperations() {
+      return new ForwardingOperations() {
         @Override
-        public TableMetadata current() {
-          return ops.current();
-        }
-
-        @Override
-        public TableMetadata refresh() {
-          return ops.refresh();
+        public TableOperations below() {
+          return ops;
         }
 
         @Override
@@ -220,33 +213,8 @@ class TableBindingTest {
         }
 
         @Override
-        public FileIO io() {
-          return ops.io();
-        }
-
-        @Override
-        public EncryptionManager encryption() {
-          return ops.encryption();
-        }
-
-        @Override
-        public String metadataFileLocation(String fileName) {
-          return ops.metadataFileLocation(fileName);
-        }
-
-        @Override
-        public LocationProvider locationProvider() {
-          return ops.locationProvider();
-        }
-
-        @Override
         public TableOperations temp(TableMetadata uncommitted) {
           return ops.temp(uncommitted);
-        }
-
-        @Override
-        public long newSnapshotId() {
-          return ops.newSnapshotId();
         }
       };
     }

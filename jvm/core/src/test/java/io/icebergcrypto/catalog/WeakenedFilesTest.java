@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.PlaintextException;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.CountingFileIO;
 import io.icebergcrypto.testing.LakeFixture;
@@ -267,7 +268,7 @@ class WeakenedFilesTest extends LakeFixture {
       return path.endsWith(".parquet") ? new Meeting(file) : file;
     }
 
-    private record Meeting(InputFile file) implements InputFile {
+    private record Meeting(InputFile under) implements ForwardingInputFile {
       @Override
       public SeekableInputStream newStream() {
         try {
@@ -276,22 +277,7 @@ class WeakenedFilesTest extends LakeFixture {
           throw new IllegalStateException("opened by itself: " + location(), e);
         }
 
-        return file.newStream();
-      }
-
-      @Override
-      public long getLength() {
-        return file.getLength();
-      }
-
-      @Override
-      public String location() {
-        return file.location();
-      }
-
-      @Override
-      public boolean exists() {
-        return file.exists();
+        return under.newStream();
       }
     }
   }

@@ -117,9 +117,6 @@ class DeniedStorageTest extends LakeFixture {
   public static final class NoLists extends HadoopFileIO {
     private static final long serialVersionUID = 1L;
 
-    /** Made by Iceberg. */
-    public NoLists() {}
-
     @Override
     public InputFile newInputFile(String path) {
       if (path.contains("/snap-")) {

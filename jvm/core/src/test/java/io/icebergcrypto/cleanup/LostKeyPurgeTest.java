@@ -19,12 +19,12 @@ import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.DownKms;
 import io.icebergcrypto.testing.FailingKms;
 import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.Stub;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import io.icebergcrypto.testing.XorKms;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -42,7 +42,6 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
@@ -51,11 +50,11 @@ import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.hadoop.HadoopFileIO;
+import org.apache.iceberg.inmemory.InMemoryFileIO;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.FileInfo;
 import org.apache.iceberg.io.InputFile;
-import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 import org.assertj.core.api.Assertions;
@@ -335,18 +334,15 @@ class LostKeyPurgeTest extends LakeFixture {
 
     EncryptedCatalog noKms = withKms(Map.of());
     Catalog busy =
-        (Catalog)
-            Proxy.newProxyInstance(
-                getClass().getClassLoader(),
-                new Class<?>[] {Catalog.class},
-                (proxy, method, arguments) -> {
-                  if (method.getName().equals("invalidateTable")) { // all is examined
-                    TestLake.append(catalog.loadTable(T), 4);
-                  }
-                  return method.invoke(noKms.delegate(), arguments);
-                });
-    Purge lost =
-        new Purge(() -> noKms.loadTable(T), null, busy, T, "lake.db.t", false, gc -> false);
+        Stub.of(
+            Catalog.class,
+            (proxy, method, arguments) -> {
+              if (method.getName().equals("invalidateTable")) { // all is examined
+                TestLake.append(catalog.loadTable(T), 4);
+              }
+              return method.invoke(noKms.delegate(), arguments);
+            });
+    Purge lost = new Purge(() -> noKms.loadTable(T), null, busy, T, "lake.db.t", false, gc -> false);
     assertNotDropped(() -> lost.runWithoutKey(true, () -> Assertions.fail("it has storage")));
     assertThat(TestLake.files(table)).isNotEmpty();
   }
@@ -651,16 +647,15 @@ class LostKeyPurgeTest extends LakeFixture {
   }
 
   private static TableMetadata at(String location, String metadataFile) {
-    return TableMetadata.buildFrom(
-            TableMetadata.newTableMetadata(
-                TestLake.SCHEMA, PartitionSpec.unpartitioned(), location, Map.of()))
+    return TableMetadata.buildFrom(TestLake.metadata(location, Map.of()))
         .discardChanges()
         .withMetadataLocation(metadataFile)
         .build();
   }
 
   /** Keys, which S3FileIO lists by what they begin with. */
-  private static final class ObjectStore implements SupportsPrefixOperations {
+  private static final class ObjectStore extends InMemoryFileIO
+      implements SupportsPrefixOperations {
     private static final long serialVersionUID = 1L;
 
     private final Set<String> objects = new ConcurrentSkipListSet<>();
@@ -707,11 +702,6 @@ class LostKeyPurgeTest extends LakeFixture {
           return super.newStream();
         }
       };
-    }
-
-    @Override
-    public OutputFile newOutputFile(String path) {
-      throw new UnsupportedOperationException(path);
     }
 
     @Override

@@ -2,7 +2,7 @@ package io.icebergcrypto.cleanup;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.lang.reflect.Proxy;
+import io.icebergcrypto.testing.Stub;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -73,16 +73,14 @@ class ManifestListsTest {
   }
 
   private static ManifestFile manifest(String path) {
-    return (ManifestFile)
-        Proxy.newProxyInstance(
-            ManifestFile.class.getClassLoader(),
-            new Class<?>[] {ManifestFile.class},
-            (proxy, method, arguments) ->
-                switch (method.getName()) {
-                  case "path", "toString" -> path;
-                  case "equals" -> proxy == arguments[0];
-                  case "hashCode" -> path.hashCode();
-                  default -> throw new UnsupportedOperationException(method.getName());
-                });
+    return Stub.of(
+        ManifestFile.class,
+        (proxy, method, arguments) ->
+            switch (method.getName()) {
+              case "path", "toString" -> path;
+              case "equals" -> proxy == arguments[0];
+              case "hashCode" -> path.hashCode();
+              default -> throw new UnsupportedOperationException(method.getName());
+            });
   }
 }

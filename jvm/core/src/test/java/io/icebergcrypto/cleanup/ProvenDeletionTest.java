@@ -11,11 +11,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.apache.iceberg.exceptions.ForbiddenException;
+import org.apache.iceberg.inmemory.InMemoryFileIO;
 import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.BulkDeletionFailureException;
-import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
-import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.SupportsBulkOperations;
 import org.junit.jupiter.api.Test;
 
@@ -115,7 +114,7 @@ class ProvenDeletionTest {
         .allSatisfy((path, why) -> assertThat(why).contains("silently deletes nothing"));
   }
 
-  private static final class Store implements FileIO, SupportsBulkOperations {
+  private static final class Store extends InMemoryFileIO implements SupportsBulkOperations {
     private static final long serialVersionUID = 1L;
 
     private final Set<String> files = ConcurrentHashMap.newKeySet();
@@ -172,11 +171,6 @@ class ProvenDeletionTest {
           return files.contains(path);
         }
       };
-    }
-
-    @Override
-    public OutputFile newOutputFile(String path) {
-      throw new UnsupportedOperationException(path);
     }
   }
 }

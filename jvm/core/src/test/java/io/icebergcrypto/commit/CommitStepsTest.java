@@ -16,7 +16,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.iceberg.GenericStatisticsFile;
-import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -37,11 +36,8 @@ class CommitStepsTest extends LakeFixture {
     Snapshot snapshot = whole.currentSnapshot();
     TableMetadata created =
         TableMetadata.buildFrom(
-                TableMetadata.newTableMetadata(
-                    TestLake.SCHEMA,
-                    PartitionSpec.unpartitioned(),
-                    table.location(),
-                    Map.of("encryption.key-id", "k1", "format-version", "3")))
+                TestLake.metadata(
+                    table.location(), Map.of("encryption.key-id", "k1", "format-version", "3")))
             .setBranchSnapshot(snapshot, "main")
             .build();
     TableKeys keys =

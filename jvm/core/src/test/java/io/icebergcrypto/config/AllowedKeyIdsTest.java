@@ -10,7 +10,6 @@ import io.icebergcrypto.testing.TestLake;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Map;
-import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -98,11 +97,8 @@ class AllowedKeyIdsTest {
   void anEntryWithTheIdOfAMasterKeyHidesNone() {
     TableMetadata metadata =
         TableMetadata.buildFrom(
-                TableMetadata.newTableMetadata(
-                    TestLake.SCHEMA,
-                    PartitionSpec.unpartitioned(),
-                    "s3://b/t",
-                    Map.of("format-version", "3", "encryption.key-id", "sales")))
+                TestLake.metadata(
+                    "s3://b/t", Map.of("format-version", "3", "encryption.key-id", "sales")))
             .addEncryptionKey(entry("evil", "sales"))
             .addEncryptionKey(entry("k", "evil"))
             .addEncryptionKey(entry("list", "k"))

@@ -9,7 +9,6 @@ import io.icebergcrypto.testing.TestLake;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
-import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
@@ -27,11 +26,8 @@ class KeksTest {
   private static TableMetadata metadata(String keyId, EncryptedKey... keys) {
     TableMetadata.Builder builder =
         TableMetadata.buildFrom(
-            TableMetadata.newTableMetadata(
-                TestLake.SCHEMA,
-                PartitionSpec.unpartitioned(),
-                "s3://b/t",
-                Map.of("format-version", "3", "encryption.key-id", keyId)));
+            TestLake.metadata(
+                "s3://b/t", Map.of("format-version", "3", "encryption.key-id", keyId)));
     List.of(keys).forEach(builder::addEncryptionKey);
     return builder.build();
   }

@@ -10,6 +10,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.EncryptionProperties;
+import io.icebergcrypto.faults.Operation.Trait;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.kms.call.Causes;
 import io.icebergcrypto.testing.Lie;
@@ -177,7 +178,7 @@ final class Attempt {
     } catch (NoSuchTableException e) {
       return null;
     } catch (IcebergCryptoException e) {
-      if (operation.canBeBroken()) {
+      if (operation.is(Trait.STARTS_BROKEN)) {
         return Operation.BROKEN;
       }
 
@@ -210,14 +211,15 @@ final class Attempt {
 
   private void check(Throwable error) throws Exception {
     checkAccusesNobody(error);
-    if (!hasRival() && !operation.canBeBroken()) { // a broken one is told to all
+    if (!hasRival() && !operation.is(Trait.STARTS_BROKEN)) { // a broken one is told to all
       checkAccusesNobody(bystander);
     }
 
     List<Long> now = rows();
     boolean unknown =
         fault == Fault.KILLED
-            || operation.canBeDenied() && (fault != Fault.FAILED || operation.canBeBroken())
+            || operation.is(Trait.MAY_BE_DENIED)
+                && (fault != Fault.FAILED || operation.is(Trait.STARTS_BROKEN))
             || Causes.any(error, CommitStateUnknownException.class::isInstance);
     if (hasRival()) {
       assertThat(now).isIn(outcomes(error == null, unknown));
@@ -227,21 +229,21 @@ final class Attempt {
     }
 
     Boolean done = hasRival() ? null : isDone(now);
-    checkFiles(now, Boolean.FALSE.equals(done) || operation.keepsSnapshots());
+    checkFiles(now, Boolean.FALSE.equals(done) || !operation.is(Trait.FORGETS));
     always.run(honest, name);
   }
 
   private void checkReport(List<Long> now, boolean reported, boolean unknown) throws Exception {
     Boolean done = isDone(now);
     List<Long> after = operation.after(before);
-    if (!operation.changesSomething()) {
+    if (operation.is(Trait.REFUSED)) {
       assertThat(now).isEqualTo(before);
       return;
     }
 
     assertThat(now)
         .isIn(
-            unknown || done == null || operation.isInSteps()
+            unknown || done == null || operation.is(Trait.IN_STEPS)
                 ? states(before, after)
                 : states(done ? after : before));
     if (reported) {
@@ -255,7 +257,7 @@ final class Attempt {
   private void checkRivalsKeys(List<Long> now) throws Exception {
     TableIdentifier at = operation.where(honest, name);
     if (rivalDone
-        && rival.isLasting()
+        && rival.is(Trait.LASTS)
         && now != null
         && !now.equals(Operation.BROKEN)
         && !honest.context().behind().isRest()
@@ -290,7 +292,7 @@ final class Attempt {
   }
 
   private void checkFiles(List<Long> now, boolean keepsSnapshots) throws IOException {
-    if (keepsSnapshots && (!hasRival() || rival.keepsSnapshots())) {
+    if (keepsSnapshots && (!hasRival() || !rival.is(Trait.FORGETS))) {
       assertThat(files).as("earlier files").allMatch(Files::exists);
     }
 
@@ -302,7 +304,7 @@ final class Attempt {
     Table table = honest.loadTable(at);
     for (Snapshot snapshot : table.snapshots()) {
       List<Long> known = snapshots.get(snapshot.snapshotId());
-      if (known == null && operation.canBeBroken()) {
+      if (known == null && operation.is(Trait.STARTS_BROKEN)) {
         continue; // what was broken before need not be repaired in each
       }
 
@@ -312,7 +314,7 @@ final class Attempt {
       }
     }
 
-    if (keepsSnapshots && (!hasRival() || rival.keepsSnapshots())) {
+    if (keepsSnapshots && (!hasRival() || !rival.is(Trait.FORGETS))) {
       assertThat(snapshots.keySet())
           .as("earlier snapshots")
           .allMatch(id -> table.snapshot(id) != null);
@@ -322,7 +324,8 @@ final class Attempt {
       assertThat(EncryptionKeys.of(honest, at).keys()).allMatch(key -> key.problem() == null);
     }
 
-    for (Path file : operation.leavesPlaintext() ? List.<Path>of() : TestLake.files(table)) {
+    for (Path file :
+        operation.is(Trait.LEAVES_PLAINTEXT) ? List.<Path>of() : TestLake.files(table)) {
       if (Files.size(file) > 0 && !ENCRYPTED.contains(TestLake.magic(file))) {
         fail("plaintext: " + file);
       }
@@ -355,14 +358,14 @@ final class Attempt {
     }
 
     Boolean done = isDone(rows());
-    if (!Boolean.TRUE.equals(done) || operation.canRepeat()) {
+    if (!Boolean.TRUE.equals(done) || operation.is(Trait.REPEATS)) {
       operation.run(fault == Fault.KILLED ? honest : session, name);
     }
 
     List<Long> now = rows();
     assertThat(now).as("after it was done again").isEqualTo(operation.after(before));
     assertThat(isDone(now)).as("done again").isNotEqualTo(Boolean.FALSE);
-    if (operation.keepsSnapshots()) {
+    if (!operation.is(Trait.FORGETS)) {
       assertThat(files).as("earlier files").allMatch(Files::exists);
     }
 

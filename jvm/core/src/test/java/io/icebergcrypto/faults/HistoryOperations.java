@@ -4,6 +4,7 @@ import static io.icebergcrypto.faults.Operation.plus;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.faults.Operation.Trait;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.time.Duration;
@@ -43,8 +44,7 @@ final class HistoryOperations {
             "EXPIRE",
             (catalog, name) -> expire(catalog.loadTable(name)),
             table -> Iterables.size(table.snapshots()) == 1)
-        .forgets()
-        .repeats();
+        .that(Trait.FORGETS, Trait.REPEATS);
   }
 
   static List<Operation> all() {
@@ -62,7 +62,7 @@ final class HistoryOperations {
                       .commit();
                   both.commitTransaction();
                 })
-            .forgets(),
+            .that(Trait.FORGETS),
         Operation.of(
                 "EXPIRE_ADDED",
                 rows -> plus(10).apply(plus(9).apply(rows)),
@@ -74,7 +74,7 @@ final class HistoryOperations {
                   // if it is applied twice, each snapshot is the other's parent: a loop without end
                   assertTimeoutPreemptively(Duration.ofMinutes(1), all::commitTransaction);
                 })
-            .forgets(),
+            .that(Trait.FORGETS),
         Operation.of(
             "CREATE_BRANCH",
             (catalog, name) -> catalog.loadTable(name).manageSnapshots().createBranch("b").commit(),
@@ -142,7 +142,7 @@ final class HistoryOperations {
                 (catalog, name) ->
                     catalog.loadTable(name).updateProperties().set("some", "thing").commit(),
                 table -> table.properties().containsKey("some"))
-            .repeats(),
+            .that(Trait.REPEATS),
         Operation.of(
             "ADD_COLUMN",
             (catalog, name) ->

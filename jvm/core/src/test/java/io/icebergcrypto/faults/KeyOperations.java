@@ -7,11 +7,11 @@ import io.icebergcrypto.audit.diagnosis.EncryptionKeys;
 import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.config.ValueKeyProperties;
 import io.icebergcrypto.config.WrappedValueKey;
+import io.icebergcrypto.faults.Operation.Trait;
 import io.icebergcrypto.lifecycle.KekRotation;
 import io.icebergcrypto.lifecycle.KeyIdChange;
 import io.icebergcrypto.lifecycle.KeyPruning;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
-import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
 import io.icebergcrypto.lifecycle.encrypt.MetadataInMemory;
 import io.icebergcrypto.lifecycle.encrypt.PlaintextForm;
 import io.icebergcrypto.lifecycle.repair.TableRepair;
@@ -53,8 +53,7 @@ final class KeyOperations {
                 "k2".equals(table.properties().get("encryption.key-id"))
                     && Kek.all(TestLake.metadata(table)).stream()
                         .allMatch(kek -> kek.encryptedById().equals("k2")))
-        .repeats()
-        .lasting();
+        .that(Trait.REPEATS, Trait.LASTS);
   }
 
   static Operation rotateKek() {
@@ -62,8 +61,7 @@ final class KeyOperations {
             "ROTATE_KEK",
             (catalog, name) -> KekRotation.run(catalog, name, true, false),
             table -> keks(table) > 1)
-        .repeats()
-        .lasting();
+        .that(Trait.REPEATS, Trait.LASTS);
   }
 
   private static int keks(Table table) {
@@ -82,7 +80,7 @@ final class KeyOperations {
                 "REWRAP",
                 (catalog, name) -> MasterKeyRotation.run(catalog, name, null, false),
                 (Operation.Done) null)
-            .repeats(),
+            .that(Trait.REPEATS),
         Operation.of(
                 "PRUNE",
                 (catalog, name) -> KeyPruning.run(catalog, name, false),
@@ -91,7 +89,7 @@ final class KeyOperations {
                         .noneMatch(key -> key.keyId().equals(UNNEEDED)))
             .with(Map.of("encryption.metadata-authentication", "off"))
             .preparedBy(KeyOperations::unneeded)
-            .repeats(),
+            .that(Trait.REPEATS),
         Operation.of(
                 "REPAIR",
                 rows -> Operation.BEFORE,
@@ -104,8 +102,7 @@ final class KeyOperations {
                     "encryption.allowed-key-ids",
                     "k1"))
             .preparedBy(KeyOperations::withoutKeyId)
-            .startsBroken()
-            .mayBeDenied()
+            .that(Trait.STARTS_BROKEN, Trait.MAY_BE_DENIED)
             .beside(nothing()),
         Operation.of(
                 "REPAIR_LENGTHS",
@@ -114,22 +111,19 @@ final class KeyOperations {
                     assertThat(TableRepair.run(catalog, name, true).ok()).as("repaired").isTrue())
             .with(Map.of("encryption.metadata-authentication", "off"))
             .preparedBy(KeyOperations::withoutLengths)
-            .startsBroken()
-            .mayBeDenied()
+            .that(Trait.STARTS_BROKEN, Trait.MAY_BE_DENIED)
             .beside(nothing()),
         Operation.of(
                 "ENCRYPT",
                 KeyOperations::encrypt,
                 table -> "k1".equals(table.properties().get("encryption.key-id")))
             .preparedBy(KeyOperations::plaintext)
-            .forgets()
-            .withPlaintext(),
+            .that(Trait.FORGETS, Trait.LEAVES_PLAINTEXT),
         Operation.of(
                 "DECRYPT",
                 KeyOperations::decrypt,
                 table -> !table.properties().containsKey("encryption.key-id"))
-            .forgets()
-            .withPlaintext(),
+            .that(Trait.FORGETS, Trait.LEAVES_PLAINTEXT),
         onValueKey(
             Operation.of(
                 "CREATE_VALUE_KEY",
@@ -140,7 +134,7 @@ final class KeyOperations {
                 rows -> List.of(),
                 (catalog, name) -> new ValueKeyTable(catalog).create("b", "k1"))
             .doneWhen((catalog, name) -> works(catalog, "b"))
-            .inSteps()
+            .that(Trait.IN_STEPS)
             .with(KEEPER)
             .preparedBy((catalog, name, lake) -> (fresh, same) -> {})
             .beside(anotherValueKey()),
@@ -154,7 +148,7 @@ final class KeyOperations {
                     "REWRAP_VALUE_KEY",
                     (catalog, name) -> new ValueKeyTable(catalog).rewrap("a", "k2"),
                     (catalog, name) -> versions(catalog, name).get(0).masterKeyId().equals("k2")))
-            .repeats(),
+            .that(Trait.REPEATS),
         Operation.of(
                 "DROP_VALUE_KEY_VERSION",
                 (catalog, name) -> {
@@ -177,7 +171,7 @@ final class KeyOperations {
                     "ROTATE_VALUE_KEYS",
                     (catalog, name) -> MasterKeyRotation.run(catalog, name, "k2", false),
                     (catalog, name) -> versions(catalog, name).get(0).masterKeyId().equals("k2")))
-            .repeats(),
+            .that(Trait.REPEATS),
         Operation.of(
                 "PURGE_WITHOUT_KEY",
                 rows -> rows,
@@ -188,7 +182,7 @@ final class KeyOperations {
                     assertThat(e).hasMessageContaining("its key is available");
                   }
                 })
-            .refused());
+            .that(Trait.REFUSED));
   }
 
   private static Operation nothing() {
@@ -196,9 +190,7 @@ final class KeyOperations {
   }
 
   /** A key that nothing needs, as a client leaves it that removes none. */
-  private static Operation.Step unneeded(
-      EncryptedCatalog catalog, TableIdentifier name, TestLake lake) {
-    Operation.rows(catalog, name);
+  private static void unneeded(EncryptedCatalog catalog, TableIdentifier name) {
     TableOperations ops = catalog.context().unchecked(name).operations();
     TableMetadata base = ops.current();
     EncryptedKey used =
@@ -213,20 +205,16 @@ final class KeyOperations {
                 new BaseEncryptedKey(
                     UNNEEDED, used.encryptedKeyMetadata(), used.encryptedById(), Map.of()))
             .build());
-    return (fresh, same) -> {};
   }
 
   /** A table whose key id a client without encryption took away. */
-  private static Operation.Step withoutKeyId(
-      EncryptedCatalog catalog, TableIdentifier name, TestLake lake) {
-    Operation.rows(catalog, name);
+  private static void withoutKeyId(EncryptedCatalog catalog, TableIdentifier name) {
     TableOperations ops = catalog.context().unchecked(name).operations();
     ops.commit(
         ops.current(),
         TableMetadata.buildFrom(ops.current())
             .removeProperties(Set.of("encryption.key-id"))
             .build());
-    return (fresh, same) -> {};
   }
 
   /** A table to which a client has written that records no lengths. */
@@ -239,16 +227,14 @@ final class KeyOperations {
 
   private static Operation.Step plaintext(
       EncryptedCatalog catalog, TableIdentifier name, TestLake lake) {
-    Table table = TestLake.append(catalog.buildTable(name, TestLake.SCHEMA).create(), 1, 2, 3);
+    TestLake.append(catalog.buildTable(name, TestLake.SCHEMA).create(), 1, 2, 3);
     return (fresh, same) -> {};
   }
 
   /** As encrypt_table does, with rows that it knows. */
   private static void encrypt(EncryptedCatalog catalog, TableIdentifier name) {
-    String table = catalog.context().fullName(name);
     TableMetadata base = TestLake.metadata(catalog.loadTable(name));
-    EncryptedKey kek = Kek.make(table, base, "k1", catalog.context().kms());
-    change(catalog, name, base, EncryptedForm.of(base, "k1", List.of(kek)), false);
+    change(catalog, name, base, TestLake.encrypted(catalog, name, base), false);
   }
 
   private static void decrypt(EncryptedCatalog catalog, TableIdentifier name) {

@@ -1,6 +1,7 @@
 package io.icebergcrypto.faults;
 
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.faults.Operation.Trait;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.TestLake;
 import java.util.List;
@@ -78,21 +79,15 @@ final class NameOperations {
             .beside(other()),
         Operation.of(
                 "RENAME", rows -> rows, (catalog, name) -> catalog.renameTable(source(name), name))
-            .preparedBy(
-                (catalog, name, lake) -> {
-                  Operation.rows(catalog, source(name));
-                  return (fresh, same) -> {};
-                })
+            .preparedBy((catalog, name, lake) -> Operation.rows(catalog, source(name)))
             .doneWhen((catalog, name) -> catalog.tableExists(name))
             .from(NameOperations::source)
-            .mayBeDenied()
+            .that(Trait.MAY_BE_DENIED)
             .notOn(Backend.HADOOP),
         Operation.of("DROP", rows -> null, (catalog, name) -> catalog.dropTable(name, false))
-            .mayBeDenied()
-            .forgets(),
+            .that(Trait.MAY_BE_DENIED, Trait.FORGETS),
         Operation.of("PURGE", rows -> null, (catalog, name) -> catalog.dropTable(name, true))
-            .mayBeDenied()
-            .forgets(),
+            .that(Trait.MAY_BE_DENIED, Trait.FORGETS),
         Operation.of(
                 "REGISTER",
                 rows -> rows == null ? Operation.BEFORE : rows,
@@ -100,12 +95,8 @@ final class NameOperations {
                     catalog.registerTable(
                         name,
                         TestLake.metadata(catalog.loadTable(source(name))).metadataFileLocation()))
-            .preparedBy(
-                (catalog, name, lake) -> {
-                  Operation.rows(catalog, source(name));
-                  return (fresh, same) -> {};
-                })
-            .mayBeDenied()
+            .preparedBy((catalog, name, lake) -> Operation.rows(catalog, source(name)))
+            .that(Trait.MAY_BE_DENIED)
             .notOn(Backend.HADOOP) // which copies the file, and signs the copy after that
             .beside(other()));
   }

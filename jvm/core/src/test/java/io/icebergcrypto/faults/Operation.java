@@ -45,19 +45,35 @@ final class Operation {
     boolean isSo(EncryptedCatalog catalog, TableIdentifier name) throws Exception;
   }
 
+  /** What is to be expected of it. */
+  enum Trait {
+    /** Earlier snapshots may be gone after it. */
+    FORGETS,
+    /** It leaves earlier plaintext. */
+    LEAVES_PLAINTEXT,
+    /** The table refuses to be read before it. */
+    STARTS_BROKEN,
+    /**
+     * It may be told that nothing was done, although it was: the catalog behind tries it twice, or
+     * a look at the result fails.
+     */
+    MAY_BE_DENIED,
+    /** Once it was done, it can be done again. */
+    REPEATS,
+    /** It is to do nothing. */
+    REFUSED,
+    /** It makes a table, and then commits something else to it. */
+    IN_STEPS,
+    /** No operation of another undoes it, where commits conflict, while the table is encrypted. */
+    LASTS
+  }
+
   private final String name;
   private final UnaryOperator<List<Long>> effect;
   private final Step run;
   private Preparation preparation = (catalog, table, lake) -> rows(catalog, table);
   private Done done;
-  private boolean changes = true;
-  private boolean forgets;
-  private boolean plaintext;
-  private boolean repeats;
-  private boolean broken;
-  private boolean denies;
-  private boolean steps;
-  private boolean lasts;
+  private final Set<Trait> traits = EnumSet.noneOf(Trait.class);
   private UnaryOperator<TableIdentifier> source;
   private Set<Backend> backends = EnumSet.allOf(Backend.class);
   private final Map<String, String> properties = new HashMap<>();
@@ -116,48 +132,18 @@ final class Operation {
         });
   }
 
-  /** Earlier snapshots may be gone after it. */
-  Operation forgets() {
-    this.forgets = true;
+  Operation that(Trait... some) {
+    traits.addAll(List.of(some));
     return this;
   }
 
-  /** It leaves earlier plaintext. */
-  Operation withPlaintext() {
-    this.plaintext = true;
-    return this;
-  }
-
-  /** The table refuses to be read before it. */
-  Operation startsBroken() {
-    this.broken = true;
-    return this;
-  }
-
-  /**
-   * It may be told that nothing was done, although it was: the catalog behind tries it twice, or a
-   * look at the result fails.
-   */
-  Operation mayBeDenied() {
-    this.denies = true;
-    return this;
+  boolean is(Trait trait) {
+    return traits.contains(trait);
   }
 
   /** The table has another name before. */
   Operation from(UnaryOperator<TableIdentifier> newSource) {
     this.source = newSource;
-    return this;
-  }
-
-  /** Once it was done, it can be done again. */
-  Operation repeats() {
-    this.repeats = true;
-    return this;
-  }
-
-  /** It is to do nothing. */
-  Operation refused() {
-    this.changes = false;
     return this;
   }
 
@@ -207,53 +193,9 @@ final class Operation {
     return done;
   }
 
-  boolean changesSomething() {
-    return changes;
-  }
-
-  boolean keepsSnapshots() {
-    return !forgets;
-  }
-
-  /** It makes a table, and then commits something else to it. */
-  Operation inSteps() {
-    this.steps = true;
-    return this;
-  }
-
-  boolean isInSteps() {
-    return steps;
-  }
-
-  /** No operation of another undoes it, where commits conflict, while the table is encrypted. */
-  Operation lasting() {
-    this.lasts = true;
-    return this;
-  }
-
-  boolean isLasting() {
-    return lasts;
-  }
-
-  boolean canBeDenied() {
-    return denies;
-  }
-
-  boolean canBeBroken() {
-    return broken;
-  }
-
   /** Where the table is. */
   TableIdentifier where(EncryptedCatalog catalog, TableIdentifier table) {
     return source == null || catalog.tableExists(table) ? table : source.apply(table);
-  }
-
-  boolean leavesPlaintext() {
-    return plaintext;
-  }
-
-  boolean canRepeat() {
-    return repeats;
   }
 
   Operation rival() {

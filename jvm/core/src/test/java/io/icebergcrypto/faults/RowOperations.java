@@ -4,6 +4,7 @@ import static io.icebergcrypto.faults.Operation.minus;
 import static io.icebergcrypto.faults.Operation.plus;
 import static io.icebergcrypto.faults.Operation.replaced;
 
+import io.icebergcrypto.faults.Operation.Trait;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -80,7 +81,7 @@ final class RowOperations {
                             .filter(manifest -> manifest.existingFilesCount() > 1)
                             .count()
                         > 0)
-            .repeats(),
+            .that(Trait.REPEATS),
         Operation.of(
             "TRANSACTION",
             replaced(2, 9),

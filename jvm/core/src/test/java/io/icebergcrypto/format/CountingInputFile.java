@@ -1,24 +1,20 @@
 package io.icebergcrypto.format;
 
+import io.icebergcrypto.testing.BytesFile;
 import java.io.IOException;
-import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 
-/** A file in memory that keeps count of what is read, and may lie about its length. */
-final class CountingInputFile implements InputFile {
-  private final byte[] bytes;
-  private final long claimedLength;
+/** A file in memory that keeps count of what is read. */
+final class CountingInputFile extends BytesFile {
   private long bytesRead;
-  private int opened;
-  private int closed;
+  private int open;
 
   CountingInputFile(byte[] bytes) {
-    this(bytes, bytes.length);
+    super(bytes);
   }
 
   CountingInputFile(byte[] bytes, long claimedLength) {
-    this.bytes = bytes;
-    this.claimedLength = claimedLength;
+    super(bytes, claimedLength);
   }
 
   long bytesRead() {
@@ -26,74 +22,24 @@ final class CountingInputFile implements InputFile {
   }
 
   boolean allClosed() {
-    return opened == closed;
-  }
-
-  @Override
-  public long getLength() {
-    return claimedLength;
+    return open == 0;
   }
 
   @Override
   public SeekableInputStream newStream() {
-    opened++;
-    return new Stream();
-  }
-
-  @Override
-  public String location() {
-    return "s3://bucket/db/t/file";
-  }
-
-  @Override
-  public boolean exists() {
-    return true;
-  }
-
-  private final class Stream extends SeekableInputStream {
-    private long position;
-
-    @Override
-    public long getPos() {
-      return position;
-    }
-
-    @Override
-    public void seek(long newPos) throws IOException {
-      if (newPos < 0) {
-        throw new IOException("negative position " + newPos);
+    open++;
+    return new Stream() {
+      @Override
+      public int read(byte[] target, int offset, int count) throws IOException {
+        int got = super.read(target, offset, count);
+        bytesRead += Math.max(got, 0);
+        return got;
       }
-      position = newPos;
-    }
 
-    @Override
-    public int read() {
-      if (position >= bytes.length) {
-        return -1;
+      @Override
+      public void close() {
+        open--;
       }
-      bytesRead++;
-      return bytes[(int) position++] & 0xff;
-    }
-
-    @Override
-    public int read(byte[] target, int offset, int length) {
-      if (length == 0) {
-        return 0;
-      }
-      if (position >= bytes.length) {
-        return -1;
-      }
-      // One byte less than asked for: callers have to cope with short reads.
-      int count = (int) Math.min(Math.max(1, length - 1), bytes.length - position);
-      System.arraycopy(bytes, (int) position, target, offset, count);
-      position += count;
-      bytesRead += count;
-      return count;
-    }
-
-    @Override
-    public void close() {
-      closed++;
-    }
+    };
   }
 }

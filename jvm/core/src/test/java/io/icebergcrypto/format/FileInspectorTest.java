@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.IcebergCryptoException;
+import io.icebergcrypto.testing.BytesFile;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -122,23 +123,23 @@ class FileInspectorTest {
 
   @Test
   void emptyObjectWhoseReadFails() {
-    FailingInputFile empty = new FailingInputFile(0, new IllegalStateException("416"));
+    InputFile empty = failing(0, new IllegalStateException("416"));
     assertThat(FileInspector.magic(empty)).isEqualTo(FileMagic.EMPTY);
     assertThat(FileInspector.inspect(empty).magic()).isEqualTo(FileMagic.EMPTY);
-    FailingInputFile other = new FailingInputFile(100, new IllegalStateException("500"));
+    InputFile other = failing(100, new IllegalStateException("500"));
     assertThatThrownBy(() -> FileInspector.magic(other)).hasMessage("500");
   }
 
   @Test
   void storageErrorNamesTheFile() {
-    FailingInputFile file = new FailingInputFile(100, new IOException("connection reset"));
+    InputFile file = failing(100, new IOException("connection reset"));
     assertThatThrownBy(() -> FileInspector.magic(file))
         .isExactlyInstanceOf(IcebergCryptoException.class)
-        .hasMessageContaining("Cannot read s3://bucket/broken: connection reset")
+        .hasMessageContaining("Cannot read s3://bucket/db/t/file: connection reset")
         .hasRootCauseInstanceOf(IOException.class);
     assertThatThrownBy(() -> FileInspector.inspect(file))
         .isExactlyInstanceOf(IcebergCryptoException.class)
-        .hasMessageContaining("s3://bucket/broken");
+        .hasMessageContaining("s3://bucket/db/t/file");
   }
 
   private static FileMagic magic(byte[] bytes) {
@@ -146,41 +147,21 @@ class FileInspectorTest {
   }
 
   /** A file of which nothing can be read. */
-  private record FailingInputFile(long getLength, Exception error) implements InputFile {
-    @Override
-    public SeekableInputStream newStream() {
-      return new SeekableInputStream() {
-        @Override
-        public long getPos() {
-          return 0;
-        }
+  private static InputFile failing(long length, Exception error) {
+    return new BytesFile(new byte[0], length) {
+      @Override
+      public SeekableInputStream newStream() {
+        return new Stream() {
+          @Override
+          public int read(byte[] target, int offset, int count) throws IOException {
+            if (error instanceof IOException e) {
+              throw e;
+            }
 
-        @Override
-        public void seek(long newPos) {}
-
-        @Override
-        public int read() throws IOException {
-          if (error instanceof IOException e) {
-            throw e;
+            throw (RuntimeException) error; // S3's stream sends its request even to read nothing
           }
-          throw (RuntimeException) error;
-        }
-
-        @Override
-        public int read(byte[] target, int offset, int length) throws IOException {
-          return read(); // S3's stream sends its request even to read nothing
-        }
-      };
-    }
-
-    @Override
-    public String location() {
-      return "s3://bucket/broken";
-    }
-
-    @Override
-    public boolean exists() {
-      return true;
-    }
+        };
+      }
+    };
   }
 }

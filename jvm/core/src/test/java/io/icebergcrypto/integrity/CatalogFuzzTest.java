@@ -20,7 +20,6 @@ import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.Set;
 import javax.crypto.spec.SecretKeySpec;
-import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
@@ -81,9 +80,7 @@ class CatalogFuzzTest {
 
           // a manifest is never put into the folder that only we write
           TableMetadata metadata =
-              TableMetadata.newTableMetadata(
-                  TestLake.SCHEMA,
-                  PartitionSpec.unpartitioned(),
+              TestLake.metadata(
                   "s3://b/t",
                   Map.of("write.metadata.path", file.substring(0, file.lastIndexOf('/'))));
           assertThat(AuthenticatedFolder.above(null, metadata, file))
@@ -110,9 +107,7 @@ class CatalogFuzzTest {
   @Test
   void metadata() {
     TableMetadata plain =
-        TableMetadata.newTableMetadata(
-            TestLake.SCHEMA,
-            PartitionSpec.unpartitioned(),
+        TestLake.metadata(
             "s3://b/t",
             Map.of("format-version", "3", "encryption.key-id", "k1", MetadataMac.PROPERTY, ""));
     byte[] kek = "0123456789abcdef".getBytes(US_ASCII);

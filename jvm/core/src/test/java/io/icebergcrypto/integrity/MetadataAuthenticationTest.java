@@ -302,9 +302,6 @@ public class MetadataAuthenticationTest extends LakeFixture {
   public static final class AwayInTheCheck extends HadoopFileIO {
     private static final long serialVersionUID = 1L;
 
-    /** Made by Iceberg. */
-    public AwayInTheCheck() {}
-
     @Override
     public InputFile newInputFile(String path) {
       boolean checks =
@@ -536,9 +533,6 @@ public class MetadataAuthenticationTest extends LakeFixture {
   public static final class ExchangesWhenClosed extends HadoopFileIO {
     private static final long serialVersionUID = 1L;
     private static Path watched;
-
-    /** Made by Iceberg. */
-    public ExchangesWhenClosed() {}
 
     @Override
     public void close() {

@@ -11,7 +11,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.Map;
 import javax.crypto.spec.SecretKeySpec;
-import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.TableMetadata;
 import org.junit.jupiter.api.Test;
 
@@ -29,8 +28,7 @@ class MetadataMacTest {
   }
 
   private static TableMetadata at(String location, Map<String, String> properties) {
-    return TableMetadata.newTableMetadata(
-        TestLake.SCHEMA, PartitionSpec.unpartitioned(), location, properties);
+    return TestLake.metadata(location, properties);
   }
 
   @Test
@@ -44,9 +42,7 @@ class MetadataMacTest {
   @Test
   void aSignedDocumentIsReadWithItsCode() {
     TableMetadata metadata =
-        TableMetadata.newTableMetadata(
-            TestLake.SCHEMA,
-            PartitionSpec.unpartitioned(),
+        TestLake.metadata(
             "s3://b/t",
             Map.of(
                 "format-version",
@@ -97,11 +93,7 @@ class MetadataMacTest {
   @Test
   void halfOfASurrogatePairIsNoQuestionMark() {
     TableMetadata metadata =
-        TableMetadata.newTableMetadata(
-            TestLake.SCHEMA,
-            PartitionSpec.unpartitioned(),
-            "s3://b/t",
-            Map.of("format-version", "3", "half", "\ud800"));
+        TestLake.metadata("s3://b/t", Map.of("format-version", "3", "half", "\ud800"));
     assertThatThrownBy(() -> CanonicalJson.bytes(metadata))
         .isInstanceOf(IllegalArgumentException.class);
   }

@@ -368,9 +368,6 @@ class MetadataSignaturesTest extends LakeFixture {
     private static Path file;
     private static String first;
 
-    /** Made by Iceberg. */
-    public Watched() {}
-
     private static void count(Path watched) {
       give(watched, null);
     }

@@ -1,8 +1,8 @@
 package io.icebergcrypto.io;
 
+import io.icebergcrypto.testing.BytesFile;
 import java.io.EOFException;
 import java.io.IOException;
-import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 
@@ -11,8 +11,7 @@ import org.apache.iceberg.io.SeekableInputStream;
  * asked for, a read behind its end is refused with 416, and a stream counts the byte that was not
  * there.
  */
-final class ObjectStoreFile implements InputFile {
-  private final byte[] bytes;
+final class ObjectStoreFile extends BytesFile {
   private final boolean ranges;
   private int opened = 0;
   private RuntimeException failure = null;
@@ -20,7 +19,7 @@ final class ObjectStoreFile implements InputFile {
   private boolean saysItIsWhole = false;
 
   ObjectStoreFile(byte[] bytes, boolean ranges) {
-    this.bytes = bytes;
+    super(bytes);
     this.ranges = ranges;
   }
 
@@ -57,17 +56,10 @@ final class ObjectStoreFile implements InputFile {
   @Override
   public SeekableInputStream newStream() {
     this.opened++;
-    return ranges ? new RangeStream() : new Stream();
+    return ranges ? new RangeStream() : new ObjectStream();
   }
 
-  @Override
-  public String location() {
-    return "s3://bucket/db/t/file";
-  }
-
-  private class Stream extends SeekableInputStream {
-    private long position = 0;
-
+  private class ObjectStream extends Stream {
     @Override
     public int read() {
       checkRange(position);
@@ -94,16 +86,6 @@ final class ObjectStoreFile implements InputFile {
       return got;
     }
 
-    @Override
-    public void seek(long newPosition) {
-      this.position = newPosition;
-    }
-
-    @Override
-    public long getPos() {
-      return position;
-    }
-
     final void checkRange(long from) {
       endedEarly |= failure != null || from > bytes.length;
       if (failure != null) {
@@ -117,7 +99,7 @@ final class ObjectStoreFile implements InputFile {
     }
   }
 
-  private final class RangeStream extends Stream implements RangeReadable {
+  private final class RangeStream extends ObjectStream implements RangeReadable {
     @Override
     public void readFully(long from, byte[] buffer, int offset, int count) throws IOException {
       checkRange(from);

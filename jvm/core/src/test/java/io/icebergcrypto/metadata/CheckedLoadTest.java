@@ -11,11 +11,11 @@ import io.icebergcrypto.integrity.MetadataAuthentication;
 import io.icebergcrypto.lifecycle.MasterKeyRotation;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
-import io.icebergcrypto.testing.MetastoreServer;
+import io.icebergcrypto.testing.ServerProcess;
+import io.icebergcrypto.testing.Stub;
 import io.icebergcrypto.testing.TestKeystore;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
-import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -129,8 +129,8 @@ class CheckedLoadTest {
   @Test
   void sessionsUnderLoadSeeNoTamperingWithLocks() throws Exception {
     assumeTrue(LakeFixture.NIGHTLY, "left to the night");
-    try (MetastoreServer server = new MetastoreServer(folder)) {
-      checkUnderLoad(server.conf());
+    try (ServerProcess server = ServerProcess.metastore(folder)) {
+      checkUnderLoad(server.metastoreConf());
     }
   }
 
@@ -153,18 +153,16 @@ class CheckedLoadTest {
 
   /** Operations whose next calls fail, so many times. */
   private static TableOperations operations(List<String> calls, AtomicInteger failures) {
-    return (TableOperations)
-        Proxy.newProxyInstance(
-            TableOperations.class.getClassLoader(),
-            new Class<?>[] {TableOperations.class},
-            (proxy, method, arguments) -> {
-              calls.add(method.getName());
-              if (failures.getAndDecrement() > 0) {
-                throw new RuntimeException(DIFFERS);
-              }
+    return Stub.of(
+        TableOperations.class,
+        (proxy, method, arguments) -> {
+          calls.add(method.getName());
+          if (failures.getAndDecrement() > 0) {
+            throw new RuntimeException(DIFFERS);
+          }
 
-              return null;
-            });
+          return null;
+        });
   }
 
   @Test

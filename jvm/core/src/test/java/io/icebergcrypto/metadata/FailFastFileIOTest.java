@@ -3,14 +3,13 @@ package io.icebergcrypto.metadata;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.io.IOException;
+import io.icebergcrypto.testing.BytesFile;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.iceberg.CatalogProperties;
 import org.apache.iceberg.inmemory.InMemoryFileIO;
-import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 import org.junit.jupiter.api.Test;
@@ -25,43 +24,19 @@ class FailFastFileIOTest {
   public static final class Storage extends InMemoryFileIO {
     @Override
     public InputFile newInputFile(String path) {
-      InputFile file = new InMemoryInputFile(path, new byte[1]);
-      return new InMemoryInputFile(path, new byte[0]) {
+      return new BytesFile(new byte[1]) {
         @Override
         public SeekableInputStream newStream() {
-          return new Remembered(file.newStream());
+          return new Stream() {
+            @Override
+            public byte[] readAllBytes() {
+              byte[] bytes = new byte[1_000_000];
+              read = new WeakReference<>(bytes);
+              return bytes;
+            }
+          };
         }
       };
-    }
-  }
-
-  private static final class Remembered extends SeekableInputStream {
-    private final SeekableInputStream stream;
-
-    private Remembered(SeekableInputStream stream) {
-      this.stream = stream;
-    }
-
-    @Override
-    public byte[] readAllBytes() {
-      byte[] bytes = new byte[1_000_000];
-      read = new WeakReference<>(bytes);
-      return bytes;
-    }
-
-    @Override
-    public long getPos() throws IOException {
-      return stream.getPos();
-    }
-
-    @Override
-    public void seek(long newPos) throws IOException {
-      stream.seek(newPos);
-    }
-
-    @Override
-    public int read() throws IOException {
-      return stream.read();
     }
   }
 

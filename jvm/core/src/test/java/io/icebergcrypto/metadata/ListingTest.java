@@ -6,9 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.NotSupportedException;
 import java.util.List;
 import java.util.stream.StreamSupport;
+import org.apache.iceberg.inmemory.InMemoryFileIO;
 import org.apache.iceberg.io.FileInfo;
-import org.apache.iceberg.io.InputFile;
-import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.SupportsPrefixOperations;
 import org.junit.jupiter.api.Test;
 
@@ -54,7 +53,7 @@ class ListingTest {
     return StreamSupport.stream(files.spliterator(), false).map(FileInfo::location).toList();
   }
 
-  private static final class Listed implements SupportsPrefixOperations {
+  private static final class Listed extends InMemoryFileIO implements SupportsPrefixOperations {
     private static final long serialVersionUID = 1L;
 
     private final List<String> files;
@@ -73,21 +72,6 @@ class ListingTest {
     @Override
     public void deletePrefix(String given) {
       throw new UnsupportedOperationException(given);
-    }
-
-    @Override
-    public InputFile newInputFile(String path) {
-      throw new UnsupportedOperationException(path);
-    }
-
-    @Override
-    public OutputFile newOutputFile(String path) {
-      throw new UnsupportedOperationException(path);
-    }
-
-    @Override
-    public void deleteFile(String path) {
-      throw new UnsupportedOperationException(path);
     }
   }
 }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.catalog.EncryptedCatalog;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import io.icebergcrypto.testing.Backend;
 import io.icebergcrypto.testing.LakeFixture;
 import io.icebergcrypto.testing.TestLake;
@@ -102,40 +103,19 @@ class UnreadableMetadataTest extends LakeFixture {
     @Override
     public InputFile newInputFile(String path) {
       InputFile file = super.newInputFile(path);
-      if (!path.endsWith(".metadata.json")) {
-        return file;
-      }
-
-      return failing(file);
+      return path.endsWith(".metadata.json") ? new Failing(file) : file;
     }
 
-    private static InputFile failing(InputFile file) {
-      return new InputFile() {
-        @Override
-        public long getLength() {
-          return file.getLength();
+    private record Failing(InputFile under) implements ForwardingInputFile {
+      @Override
+      public SeekableInputStream newStream() {
+        if (failures > 0) {
+          failures--;
+          throw new UncheckedIOException(new IOException("the storage is away"));
         }
 
-        @Override
-        public SeekableInputStream newStream() {
-          if (failures > 0) {
-            failures--;
-            throw new UncheckedIOException(new IOException("the storage is away"));
-          }
-
-          return file.newStream();
-        }
-
-        @Override
-        public String location() {
-          return file.location();
-        }
-
-        @Override
-        public boolean exists() {
-          return file.exists();
-        }
-      };
+        return under.newStream();
+      }
     }
   }
 

@@ -11,7 +11,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.SnapshotParser;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
@@ -170,11 +169,7 @@ class PruningModelTest {
     private static TableMetadata metadata(State<Var> s) {
       TableMetadata.Builder builder =
           TableMetadata.buildFrom(
-              TableMetadata.newTableMetadata(
-                  TestLake.SCHEMA,
-                  PartitionSpec.unpartitioned(),
-                  "/t",
-                  Map.of("format-version", "3", "encryption.key-id", "k1")));
+              TestLake.metadata("/t", Map.of("format-version", "3", "encryption.key-id", "k1")));
       for (int i = 0; i < IN.length; i++) {
         if (s.has(IN[i])) {
           String made = String.valueOf(at(s.get(MADE[i]) - 1));

@@ -1,11 +1,10 @@
 package io.icebergcrypto.testing;
 
 import io.icebergcrypto.format.Ags1Layout;
+import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Proxy;
-import java.nio.ByteBuffer;
+import java.util.Map;
 import java.util.UUID;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.DataFile;
@@ -18,7 +17,6 @@ import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedInputFile;
 import org.apache.iceberg.encryption.EncryptingFileIO;
-import org.apache.iceberg.encryption.EncryptionKeyMetadata;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.encryption.NativeEncryptionInputFile;
@@ -27,7 +25,6 @@ import org.apache.iceberg.encryption.NativeEncryptionOutputFile;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.InputFile;
-import org.apache.iceberg.io.LocationProvider;
 import org.apache.iceberg.io.OutputFile;
 
 /**
@@ -72,20 +69,10 @@ public final class LengthlessClient {
 
     ManifestFile written = writer.toManifestFile();
     long content = Ags1Layout.ofLength(written.length(), path).plaintextLength();
-    return (ManifestFile)
-        Proxy.newProxyInstance(
-            getClass().getClassLoader(),
-            new Class<?>[] {ManifestFile.class},
-            (proxy, method, args) -> {
-              try {
-                return method.getName().equals("length") ? content : method.invoke(written, args);
-              } catch (InvocationTargetException e) {
-                throw e.getCause();
-              }
-            });
+    return Stub.but(ManifestFile.class, written, Map.of("length", arguments -> content));
   }
 
-  private static final class Operations implements TableOperations {
+  private static final class Operations implements ForwardingOperations {
     private final TableOperations raw;
     private final KeyManagementClient kms;
     private TableMetadata seen;
@@ -107,18 +94,8 @@ public final class LengthlessClient {
     }
 
     @Override
-    public TableMetadata current() {
-      return raw.current();
-    }
-
-    @Override
-    public TableMetadata refresh() {
-      return raw.refresh();
-    }
-
-    @Override
-    public void commit(TableMetadata base, TableMetadata metadata) {
-      raw.commit(base, metadata);
+    public TableOperations below() {
+      return raw;
     }
 
     @Override
@@ -129,16 +106,6 @@ public final class LengthlessClient {
     @Override
     public EncryptionManager encryption() {
       return manager();
-    }
-
-    @Override
-    public String metadataFileLocation(String fileName) {
-      return raw.metadataFileLocation(fileName);
-    }
-
-    @Override
-    public LocationProvider locationProvider() {
-      return raw.locationProvider();
     }
   }
 
@@ -153,42 +120,20 @@ public final class LengthlessClient {
     @Override
     public NativeEncryptionOutputFile encrypt(OutputFile plain) {
       NativeEncryptionOutputFile file = super.encrypt(plain);
-      return new NativeEncryptionOutputFile() {
-        @Override
-        public NativeEncryptionKeyMetadata keyMetadata() {
-          return new NoLength(file.keyMetadata());
-        }
+      NativeEncryptionKeyMetadata noLength = withoutLength(file.keyMetadata());
+      return Stub.but(
+          NativeEncryptionOutputFile.class, file, Map.of("keyMetadata", arguments -> noLength));
+    }
 
-        @Override
-        public OutputFile encryptingOutputFile() {
-          return file.encryptingOutputFile();
-        }
-
-        @Override
-        public OutputFile plainOutputFile() {
-          return file.plainOutputFile();
-        }
-
-        @Override
-        public String location() {
-          return file.location();
-        }
-
-        @Override
-        public org.apache.iceberg.io.PositionOutputStream create() {
-          return file.create();
-        }
-
-        @Override
-        public org.apache.iceberg.io.PositionOutputStream createOrOverwrite() {
-          return file.createOrOverwrite();
-        }
-
-        @Override
-        public InputFile toInputFile() {
-          return file.toInputFile();
-        }
-      };
+    private static NativeEncryptionKeyMetadata withoutLength(NativeEncryptionKeyMetadata written) {
+      return Stub.but(
+          NativeEncryptionKeyMetadata.class,
+          written,
+          Map.of(
+              "copyWithLength",
+              arguments -> withoutLength(written),
+              "copy",
+              arguments -> withoutLength(written)));
     }
 
     /** With the length that the storage gives. */
@@ -199,34 +144,6 @@ public final class LengthlessClient {
       return super.decrypt(
           EncryptedFiles.encryptedInput(
               stored, metadata.copyWithLength(stored.getLength()).buffer()));
-    }
-  }
-
-  private record NoLength(NativeEncryptionKeyMetadata written)
-      implements NativeEncryptionKeyMetadata {
-    @Override
-    public ByteBuffer encryptionKey() {
-      return written.encryptionKey();
-    }
-
-    @Override
-    public ByteBuffer aadPrefix() {
-      return written.aadPrefix();
-    }
-
-    @Override
-    public NativeEncryptionKeyMetadata copyWithLength(long length) {
-      return this;
-    }
-
-    @Override
-    public ByteBuffer buffer() {
-      return written.buffer();
-    }
-
-    @Override
-    public EncryptionKeyMetadata copy() {
-      return this;
     }
   }
 }

@@ -3,7 +3,6 @@ package io.icebergcrypto.testing;
 import io.icebergcrypto.testing.NumberedCalls.Fault;
 import io.icebergcrypto.testing.NumberedCalls.Kind;
 import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.Driver;
 import java.sql.DriverManager;
@@ -48,28 +47,26 @@ public final class NumberedDriver implements Driver {
   }
 
   private static <T> T of(Class<T> type, T real) {
-    return type.cast(
-        Proxy.newProxyInstance(
-            type.getClassLoader(),
-            new Class<?>[] {type},
-            (proxy, method, arguments) -> {
-              NumberedCalls.Call<Object, Exception> call =
-                  () -> {
-                    try {
-                      Object result = method.invoke(real, arguments);
-                      return result instanceof PreparedStatement statement
-                          ? of(PreparedStatement.class, statement)
-                          : result;
-                    } catch (InvocationTargetException e) {
-                      throw e.getCause() instanceof Exception cause ? cause : e;
-                    }
-                  };
-              return switch (method.getName()) {
-                case "executeUpdate" -> counted(Kind.UPDATE, call);
-                case "executeQuery" -> counted(Kind.QUERY, call);
-                default -> call.make();
+    return Stub.of(
+        type,
+        (proxy, method, arguments) -> {
+          NumberedCalls.Call<Object, Exception> call =
+              () -> {
+                try {
+                  Object result = method.invoke(real, arguments);
+                  return result instanceof PreparedStatement statement
+                      ? of(PreparedStatement.class, statement)
+                      : result;
+                } catch (InvocationTargetException e) {
+                  throw e.getCause() instanceof Exception cause ? cause : e;
+                }
               };
-            }));
+          return switch (method.getName()) {
+            case "executeUpdate" -> counted(Kind.UPDATE, call);
+            case "executeQuery" -> counted(Kind.QUERY, call);
+            default -> call.make();
+          };
+        });
   }
 
   private static Object counted(Kind kind, NumberedCalls.Call<Object, Exception> call)

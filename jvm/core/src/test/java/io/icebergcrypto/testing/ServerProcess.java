@@ -14,13 +14,44 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
+import org.apache.hadoop.conf.Configuration;
 
 /**
  * A server of {@code tests/servers} in a JVM of its own. It tells its port and ends with its input.
  *
  * @param port where it listens on 127.0.0.1
  */
-record ServerProcess(Process process, int port) {
+public record ServerProcess(Process process, int port) implements AutoCloseable {
+  private static final String ON_HADOOP = "hadoop-client-|slf4j-api-|jcl-over-slf4j-";
+
+  /** HDFS, whose rename never replaces a file, unlike that of a local disk. */
+  public static ServerProcess hdfs(Path folder) throws IOException {
+    Redirect errors = Redirect.to(folder.resolve("hdfs.err").toFile());
+    String blocks = folder.resolve("hdfs").toString();
+    return start("HdfsServer.java", "hdfs-server", ON_HADOOP, errors, blocks);
+  }
+
+  /** A Hive metastore 3.1.3 as a service, with locks. */
+  public static ServerProcess metastore(Path folder) throws IOException {
+    return start(
+        "MetastoreServer.java",
+        "metastore-server",
+        ON_HADOOP,
+        Redirect.to(folder.resolve("metastore-service.err").toFile()),
+        folder.resolve("metastore-service").toString(),
+        folder.resolve("warehouse").toString());
+  }
+
+  /** What clients of such a metastore are configured with; Iceberg's default is to lock. */
+  public Configuration metastoreConf() {
+    Configuration conf = new Configuration();
+    NoChmodFileSystem.setIn(conf);
+    conf.set("hive.metastore.uris", "thrift://127.0.0.1:" + port);
+    conf.set("iceberg.hive.lock-check-min-wait-ms", "5");
+    conf.set("iceberg.hive.lock-check-max-wait-ms", "50");
+    return conf;
+  }
+
   /**
    * Starts a server.
    *
@@ -56,6 +87,12 @@ record ServerProcess(Process process, int port) {
     }
 
     return new ServerProcess(process, Integer.parseInt(line.substring("PORT ".length())));
+  }
+
+  @Override
+  public void close() throws IOException {
+    process.getOutputStream().close(); // it ends when its input does
+    process.onExit().join();
   }
 
   /**

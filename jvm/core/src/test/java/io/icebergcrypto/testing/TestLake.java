@@ -4,6 +4,8 @@ import io.icebergcrypto.catalog.EncryptedCatalog;
 import io.icebergcrypto.format.FileInspector;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.kms.KeystoreKmsClient;
+import io.icebergcrypto.lifecycle.encrypt.EncryptedForm;
+import io.icebergcrypto.metadata.Kek;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -29,6 +31,7 @@ import org.apache.iceberg.GenericStatisticsFile;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.ManifestFile;
 import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.StatisticsFile;
@@ -45,6 +48,7 @@ import org.apache.iceberg.data.Record;
 import org.apache.iceberg.deletes.BaseDVFileWriter;
 import org.apache.iceberg.deletes.DVFileWriter;
 import org.apache.iceberg.deletes.EqualityDeleteWriter;
+import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.DataWriter;
 import org.apache.iceberg.io.OutputFileFactory;
@@ -282,6 +286,20 @@ public final class TestLake {
   /** The file or folder at a location. */
   public static Path path(String location) {
     return Path.of(location.replaceFirst("^file:(//)?", ""));
+  }
+
+  /** Metadata of a new table, which no catalog has. */
+  public static TableMetadata metadata(String location, Map<String, String> properties) {
+    return TableMetadata.newTableMetadata(
+        SCHEMA, PartitionSpec.unpartitioned(), location, properties);
+  }
+
+  /** A plaintext table's metadata as encrypt_table makes it, under the key k1 and without rows. */
+  public static TableMetadata encrypted(
+      EncryptedCatalog catalog, TableIdentifier name, TableMetadata base) {
+    EncryptedKey kek =
+        Kek.make(catalog.context().fullName(name), base, "k1", catalog.context().kms());
+    return EncryptedForm.of(base, "k1", List.of(kek));
   }
 
   /** The metadata that a table has, without a look at whether there is newer one. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
+import io.icebergcrypto.catalog.behind.ConflictingServer.Answer;
 import io.icebergcrypto.metadata.forwarding.ForwardingOperations;
 import io.icebergcrypto.testing.TestLake;
 import java.io.IOException;
@@ -107,51 +108,8 @@ class CommitOutcomeTest {
   }
 
   /** A table for whose commits the catalog reports a conflict, after others have committed. */
-  private final class Conflicting implements ForwardingOperations {
-    private final TableOperations below;
-    private final boolean made;
-    private final Runnable since;
-
-    private Conflicting(TableOperations below, boolean made, Runnable since) {
-      this.below = below;
-      this.made = made;
-      this.since = since;
-    }
-
-    @Override
-    public TableOperations below() {
-      return below;
-    }
-
-    @Override
-    public void commit(TableMetadata base, TableMetadata metadata) {
-      TableMetadata wanted =
-          signed
-              ? TableMetadata.buildFrom(metadata)
-                  .discardChanges()
-                  .withMetadataLocation(null)
-                  .build()
-              : metadata;
-      CommitOutcome.commit("t", new Answer(), base, wanted, metadata.changes());
-    }
-
-    /** Of the catalog. */
-    private final class Answer implements ForwardingOperations {
-      @Override
-      public TableOperations below() {
-        return below;
-      }
-
-      @Override
-      public void commit(TableMetadata base, TableMetadata metadata) {
-        if (made) {
-          below.commit(base, metadata);
-        }
-
-        since.run();
-        throw new CommitFailedException("a conflict");
-      }
-    }
+  private TableOperations conflicting(TableOperations below, boolean made, Runnable since) {
+    return new ThroughOutcome(new ConflictingServer(below, made, since, Answer.CONFLICT, 0), signed);
   }
 
   /** A commit, or what others commit after it. */
@@ -239,7 +197,7 @@ class CommitOutcomeTest {
   private Throwable told(int formatVersion, int log, Change ours, boolean made, Change since) {
     TableIdentifier name = create(formatVersion, log);
     Runnable rivals = () -> since.run.accept(catalog.loadTable(name));
-    Table table = new BaseTable(new Conflicting(behind(name), made, rivals), "t");
+    Table table = new BaseTable(conflicting(behind(name), made, rivals), "t");
     return catchThrowable(() -> ours.run.accept(table));
   }
 
@@ -305,7 +263,7 @@ class CommitOutcomeTest {
       append(catalog.loadTable(name));
       TableOperations behind = behind(name);
       Transaction rival = catalog.buildTable(name, TestLake.SCHEMA).replaceTransaction();
-      TableOperations ops = new Conflicting(behind, false, rival::commitTransaction);
+      TableOperations ops = conflicting(behind, false, rival::commitTransaction);
       Map<String, String> properties = Map.of(unique("p"), "");
       Transaction own = replacement(ops, properties);
       for (Transaction each : ofRows ? List.of(own, rival) : List.<Transaction>of()) {
@@ -341,7 +299,7 @@ class CommitOutcomeTest {
               append(catalog.loadTable(name));
             }
           };
-      Table table = new BaseTable(new Conflicting(behind(name), false, earlier), "t");
+      Table table = new BaseTable(conflicting(behind(name), false, earlier), "t");
       appends.add(table.newFastAppend().appendFile(file()));
       assertThat(catchThrowable(appends.get(0)::commit)).matches(CommitOutcomeTest::isUnknown);
     }
@@ -353,9 +311,9 @@ class CommitOutcomeTest {
     for (int stale = 0; stale <= 2; stale++) {
       TableIdentifier name = create(3, 100);
       Runnable rival = () -> append(catalog.loadTable(name));
-      ConflictingServer makes = new ConflictingServer(behind(name), true, () -> {}, stale);
+      ConflictingServer makes = new ConflictingServer(behind(name), true, () -> {}, Answer.REST_CONFLICT, stale);
       Throwable made = catchThrowable(() -> commitTo(makes));
-      ConflictingServer refuses = new ConflictingServer(behind(name), false, rival, stale);
+      ConflictingServer refuses = new ConflictingServer(behind(name), false, rival, Answer.REST_CONFLICT, stale);
       Throwable not = catchThrowable(() -> commitTo(refuses));
       if (stale == 2) {
         assertThat(made).matches(CommitOutcomeTest::isUnknown);
@@ -374,7 +332,7 @@ class CommitOutcomeTest {
       for (int stale = 0; stale <= 2; stale++) {
         TableIdentifier name = create(3, 100);
         TableOperations ops =
-            new ThroughOutcome(new ConflictingServer(behind(name), true, () -> {}, true, stale));
+            new ThroughOutcome(new ConflictingServer(behind(name), true, () -> {}, Answer.SNAPSHOT_EXISTS, stale), false);
         Transaction replacement = replacement(ops, Map.of());
         replacement.newFastAppend().appendFile(file()).commit();
         AppendFiles stage = new BaseTable(ops, "t").newFastAppend().appendFile(file()).stageOnly();
@@ -392,7 +350,7 @@ class CommitOutcomeTest {
   void aServerRefusesAReplacementThatWasBegunEarlier() {
     TableIdentifier name = create(3, 100);
     TableOperations ops =
-        new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, 0));
+        new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, Answer.REST_CONFLICT, 0), false);
     Transaction own = replacement(ops, Map.of());
     catalog.loadTable(name).updateProperties().set("p", "").commit();
     assertThat(catchThrowable(own::commitTransaction)).isInstanceOf(CommitFailedException.class);
@@ -407,7 +365,7 @@ class CommitOutcomeTest {
       for (Change rival : List.of(APPEND, COLUMN, SET)) {
         TableIdentifier name = create(formatVersion, 100);
         TableOperations ops =
-            new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, 0));
+            new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, Answer.REST_CONFLICT, 0), false);
         Transaction own = replacement(ops, Map.of());
         own.newFastAppend().appendFile(file()).commit();
         rival.run.accept(catalog.loadTable(name));
@@ -424,7 +382,7 @@ class CommitOutcomeTest {
   void aReplacementThatIsInItsBaseWasMade() {
     TableIdentifier name = create(3, 100);
     TableMetadata before = behind(name).current();
-    Transaction own = replacement(new ThroughOutcome(behind(name)), Map.of());
+    Transaction own = replacement(new ThroughOutcome(behind(name), false), Map.of());
     own.newFastAppend().appendFile(file()).commit();
     TableMetadata wanted = ((BaseTransaction) own).currentMetadata();
     own.commitTransaction();
@@ -433,7 +391,7 @@ class CommitOutcomeTest {
         new ForwardingOperations() {
           @Override
           public TableOperations below() {
-            return new ConflictingServer(behind(name), false, () -> {}, 0);
+            return new ConflictingServer(behind(name), false, () -> {}, Answer.REST_CONFLICT, 0);
           }
 
           @Override
@@ -461,14 +419,22 @@ class CommitOutcomeTest {
   }
 
   private static void commitTo(ConflictingServer server) {
-    append(new BaseTable(new ThroughOutcome(server), "t"));
+    append(new BaseTable(new ThroughOutcome(server, false), "t"));
   }
 
-  private record ThroughOutcome(TableOperations below) implements ForwardingOperations {
+  private record ThroughOutcome(TableOperations below, boolean signed)
+      implements ForwardingOperations {
     @Override
     public void commit(TableMetadata base, TableMetadata metadata) {
-      boolean isOfRest = below instanceof ConflictingServer;
-      CommitOutcome.commit("t", below, isOfRest, base, metadata, metadata.changes());
+      TableMetadata wanted =
+          signed
+              ? TableMetadata.buildFrom(metadata)
+                  .discardChanges()
+                  .withMetadataLocation(null)
+                  .build()
+              : metadata;
+      boolean isOfRest = below instanceof ConflictingServer server && server.isOfRest();
+      CommitOutcome.commit("t", below, isOfRest, base, wanted, metadata.changes());
     }
   }
 
@@ -481,7 +447,7 @@ class CommitOutcomeTest {
     SET.then(SET).run.accept(catalog.loadTable(name));
     ops.refresh();
     TableMetadata next = TableMetadata.buildFrom(base).setProperties(Map.of("p", "")).build();
-    assertThat(catchThrowable(() -> new ThroughOutcome(ops).commit(base, next)))
+    assertThat(catchThrowable(() -> new ThroughOutcome(ops, false).commit(base, next)))
         .isInstanceOf(CommitFailedException.class);
   }
 }

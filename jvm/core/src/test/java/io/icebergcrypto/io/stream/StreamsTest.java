@@ -10,6 +10,7 @@ import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Ags1Layout;
 import io.icebergcrypto.io.checked.AuthenticatedStream;
 import io.icebergcrypto.io.checked.ExpectedFile;
+import io.icebergcrypto.metadata.forwarding.ForwardingInputFile;
 import io.icebergcrypto.testing.Fuzz;
 import io.icebergcrypto.testing.NoKms;
 import java.io.IOException;
@@ -265,7 +266,7 @@ class StreamsTest {
   }
 
   /** Records what is read, as position+count. */
-  private static final class Recorded implements InputFile {
+  private static final class Recorded implements ForwardingInputFile {
     private final InputFile file;
     private final boolean ranges;
     private final List<String> reads = new ArrayList<>();
@@ -277,23 +278,13 @@ class StreamsTest {
     }
 
     @Override
-    public long getLength() {
-      return file.getLength();
+    public InputFile under() {
+      return file;
     }
 
     @Override
     public SeekableInputStream newStream() {
       return ranges ? new RangeStream() : new Stream();
-    }
-
-    @Override
-    public String location() {
-      return file.location();
-    }
-
-    @Override
-    public boolean exists() {
-      return true;
     }
 
     private class Stream extends SeekableInputStream {

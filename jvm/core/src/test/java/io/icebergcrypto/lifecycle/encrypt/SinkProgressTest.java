@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.icebergcrypto.testing.LakeFixture;
+import io.icebergcrypto.testing.Stub;
 import io.icebergcrypto.testing.TestLake;
-import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -193,19 +193,16 @@ class SinkProgressTest extends LakeFixture {
     AtomicInteger calls = new AtomicInteger();
     OptionalLong later =
         SinkProgress.repeat(
-            (Table)
-                Proxy.newProxyInstance(
-                    Table.class.getClassLoader(),
-                    new Class<?>[] {Table.class},
-                    (proxy, method, given) -> {
-                      Object made = method.invoke(beside, given);
-                      if (method.getName().equals("newTransaction")
-                          && calls.getAndIncrement() == 0) {
-                        flink("main", "job", "sink", 2);
-                      }
+            Stub.of(
+                Table.class,
+                (proxy, method, given) -> {
+                  Object made = method.invoke(beside, given);
+                  if (method.getName().equals("newTransaction") && calls.getAndIncrement() == 0) {
+                    flink("main", "job", "sink", 2);
+                  }
 
-                      return made;
-                    }));
+                  return made;
+                }));
     assertThat(calls).hasValue(2);
     expireUpTo(beside, later.orElseThrow());
     assertThat(checkpoint(beside, "main", "job", "sink")).isEqualTo(2);

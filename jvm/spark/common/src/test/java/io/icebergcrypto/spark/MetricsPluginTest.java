@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.codahale.metrics.MetricRegistry;
 import io.icebergcrypto.io.stream.FileMetrics;
 import io.icebergcrypto.kms.call.KmsMetrics;
-import java.lang.reflect.Proxy;
+import io.icebergcrypto.testing.Stub;
 import java.util.Map;
 import org.apache.spark.api.plugin.PluginContext;
 import org.junit.jupiter.api.Test;
@@ -16,14 +16,12 @@ import org.junit.jupiter.api.Test;
 class MetricsPluginTest {
   private final MetricRegistry registry = new MetricRegistry();
   private final PluginContext context =
-      (PluginContext)
-          Proxy.newProxyInstance(
-              getClass().getClassLoader(),
-              new Class<?>[] {PluginContext.class},
-              (proxy, method, arguments) -> {
-                assertThat(method.getName()).isEqualTo("metricRegistry");
-                return registry;
-              });
+      Stub.of(
+          PluginContext.class,
+          (proxy, method, arguments) -> {
+            assertThat(method.getName()).isEqualTo("metricRegistry");
+            return registry;
+          });
 
   @Test
   void driverAndExecutorsCountCallsAndFiles() {

@@ -3,6 +3,7 @@ package io.icebergcrypto.spark.copy;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.icebergcrypto.testing.BytesFile;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.function.Consumer;
@@ -13,7 +14,6 @@ import org.apache.avro.file.DataFileWriter;
 import org.apache.avro.generic.GenericDatumWriter;
 import org.apache.avro.generic.GenericRecord;
 import org.apache.avro.generic.GenericRecordBuilder;
-import org.apache.iceberg.inmemory.InMemoryInputFile;
 import org.apache.iceberg.io.InputFile;
 import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
@@ -28,53 +28,20 @@ class AvroFilesTest {
   private int open = 0;
 
   /** A file whose streams are counted. */
-  private final class Counted implements InputFile {
-    private final byte[] bytes;
-
+  private final class Counted extends BytesFile {
     private Counted(byte[] bytes) {
-      this.bytes = bytes;
-    }
-
-    @Override
-    public long getLength() {
-      return bytes.length;
+      super(bytes);
     }
 
     @Override
     public SeekableInputStream newStream() {
       open++;
-      SeekableInputStream in = new InMemoryInputFile(bytes).newStream();
-      return new SeekableInputStream() {
-        @Override
-        public long getPos() throws IOException {
-          return in.getPos();
-        }
-
-        @Override
-        public void seek(long position) throws IOException {
-          in.seek(position);
-        }
-
-        @Override
-        public int read() throws IOException {
-          return in.read();
-        }
-
+      return new Stream() {
         @Override
         public void close() {
           open--;
         }
       };
-    }
-
-    @Override
-    public String location() {
-      return "manifest.avro";
-    }
-
-    @Override
-    public boolean exists() {
-      return true;
     }
   }
 

@@ -4,7 +4,7 @@ import io.icebergcrypto.models.Explorer;
 import io.icebergcrypto.models.Model;
 import io.icebergcrypto.models.State;
 import io.icebergcrypto.testing.LakeFixture;
-import java.lang.reflect.Proxy;
+import io.icebergcrypto.testing.Stub;
 import java.util.stream.Stream;
 import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileContent;
@@ -251,16 +251,14 @@ class DeletesModelTest {
   }
 
   private static DeleteFile equalityDelete(long number) {
-    return (DeleteFile)
-        Proxy.newProxyInstance(
-            DeletesModelTest.class.getClassLoader(),
-            new Class<?>[] {DeleteFile.class},
-            (proxy, method, arguments) ->
-                switch (method.getName()) {
-                  case "content" -> FileContent.EQUALITY_DELETES;
-                  case "dataSequenceNumber" -> number;
-                  default -> throw new UnsupportedOperationException(method.getName());
-                });
+    return Stub.of(
+        DeleteFile.class,
+        (proxy, method, arguments) ->
+            switch (method.getName()) {
+              case "content" -> FileContent.EQUALITY_DELETES;
+              case "dataSequenceNumber" -> number;
+              default -> throw new UnsupportedOperationException(method.getName());
+            });
   }
 
   private static Explorer explore(Defect defect) {

@@ -23,6 +23,7 @@ import io.icebergcrypto.audit.FileKind;
 import io.icebergcrypto.audit.FileProblem;
 import io.icebergcrypto.format.FileMagic;
 import io.icebergcrypto.spark.verify.deep.FileKey;
+import io.icebergcrypto.testing.BytesFile;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -268,8 +269,8 @@ class FileCheckTest {
   @Test
   void aFileThatIsCutOffWhileItIsRead() throws IOException {
     EncryptedFile file = EncryptedFile.stream(20 << 20, 16);
-    Storage storage = new Storage(Arrays.copyOf(file.bytes(), 10 << 20), false);
-    storage.claimedLength = file.bytes().length;
+    int length = file.bytes().length;
+    BytesFile storage = new BytesFile(Arrays.copyOf(file.bytes(), 10 << 20), length);
     FileResult checked =
         new FileCheck(Depth.DEEP).check(FileKind.DATA, "avro", storage, -1, file.keyMetadata());
     assertThat(checked.words())
@@ -390,10 +391,8 @@ class FileCheckTest {
   }
 
   /** A file in a storage that fails on demand. */
-  private static final class Storage implements InputFile {
-    private final byte[] bytes;
+  private static final class Storage extends BytesFile {
     private final boolean ranges;
-    private long claimedLength;
     private Throwable open;
     private Throwable read;
     private int readFrom = -1;
@@ -401,21 +400,20 @@ class FileCheckTest {
     private boolean exists = true;
 
     Storage(byte[] bytes, boolean ranges) {
-      this.bytes = bytes;
+      super(bytes);
       this.ranges = ranges;
-      this.claimedLength = bytes.length;
     }
 
     @Override
     public long getLength() {
       raise(length);
-      return claimedLength;
+      return super.getLength();
     }
 
     @Override
     public SeekableInputStream newStream() {
       raise(open);
-      return ranges ? new Ranges() : new Stream();
+      return ranges ? new Ranges() : new FailingStream();
     }
 
     private static void raise(Throwable error) {
@@ -429,33 +427,11 @@ class FileCheckTest {
     }
 
     @Override
-    public String location() {
-      return "s3://bucket/db/t/file";
-    }
-
-    @Override
     public boolean exists() {
       return exists;
     }
 
-    private class Stream extends SeekableInputStream {
-      private int position;
-
-      @Override
-      public long getPos() {
-        return position;
-      }
-
-      @Override
-      public void seek(long newPosition) {
-        this.position = (int) newPosition;
-      }
-
-      @Override
-      public int read() throws IOException {
-        byte[] single = new byte[1];
-        return read(single, 0, 1) < 0 ? -1 : single[0] & 0xff;
-      }
+    private class FailingStream extends Stream {
 
       @Override
       public int read(byte[] target, int at, int count) throws IOException {
@@ -467,19 +443,11 @@ class FileCheckTest {
           raise(read);
         }
 
-        // less than asked for: callers have to cope with short reads
-        int got = Math.min((count + 1) / 2, bytes.length - position);
-        if (count > 0 && got <= 0) {
-          return -1;
-        }
-
-        System.arraycopy(bytes, position, target, at, got);
-        this.position += got;
-        return got;
+        return super.read(target, at, count);
       }
     }
 
-    private final class Ranges extends Stream implements RangeReadable {
+    private final class Ranges extends FailingStream implements RangeReadable {
       @Override
       public void readFully(long from, byte[] target, int at, int count) {
         throw new UnsupportedOperationException();
