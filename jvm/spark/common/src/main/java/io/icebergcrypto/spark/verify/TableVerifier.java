@@ -445,8 +445,7 @@ public final class TableVerifier {
   private CheckTasks tasks(TableTree.Source shared) {
     return new CheckTasks(
         shared,
-        options.depth(),
-        EncryptedTable.acceptsFilesWithoutLength(table),
+        new FileCheck(options.depth(), EncryptedTable.acceptsFilesWithoutLength(table)),
         recorded != null,
         progress.counter());
   }
