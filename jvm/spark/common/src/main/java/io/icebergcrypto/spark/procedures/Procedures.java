@@ -16,7 +16,7 @@ public final class Procedures {
   /** Loads a procedure of Iceberg's. */
   @FunctionalInterface
   public interface Icebergs<E extends Exception> {
-    /** Fails when there is none. */
+    /** Fails when Iceberg has no procedure of this name. */
     Procedure load() throws E;
   }
 
