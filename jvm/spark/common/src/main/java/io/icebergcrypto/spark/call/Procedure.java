@@ -1,6 +1,8 @@
 package io.icebergcrypto.spark.call;
 
 import java.util.Iterator;
+import java.util.List;
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
@@ -8,25 +10,30 @@ import org.apache.spark.sql.types.StructType;
 /**
  * A procedure. Spark has an interface of its own for them since 4.0, and Iceberg one for older
  * versions: {@code SparkProcedure} of each version makes that of this.
+ *
+ * @param name its name, without those of catalog and namespace
+ * @param description what it does, in a sentence
+ * @param parameters in the order of the values of the row that it is called with
+ * @param outputType the columns of what it gives; null where Spark asks the scan instead
+ * @param isDeterministic whether the same arguments always give the same
+ * @param icebergs Iceberg's own, if it is that as it is; else null
+ * @param work runs it
  */
-public interface Procedure {
-  /** Its name, without those of catalog and namespace. */
-  String name();
-
-  /** What it does, in a sentence. */
-  String description();
-
-  /** Its parameters, in the order of the values of {@link #call}. */
-  Parameter[] parameters();
-
-  /** The columns of what it gives; null where Spark asks the scan instead. */
-  StructType outputType();
-
-  /** Whether the same arguments always give the same. */
-  default boolean isDeterministic() {
-    return false;
+public record Procedure(
+    String name,
+    String description,
+    List<Parameter> parameters,
+    StructType outputType,
+    boolean isDeterministic,
+    Object icebergs,
+    Function<InternalRow, Iterator<Scan>> work) {
+  /** Runs it. */
+  public Iterator<Scan> call(InternalRow input) {
+    return work.apply(input);
   }
 
-  /** Runs it. */
-  Iterator<Scan> call(InternalRow input);
+  /** The same, but for what it does. */
+  public Procedure doing(Function<InternalRow, Iterator<Scan>> other) {
+    return new Procedure(name, description, parameters, outputType, isDeterministic, null, other);
+  }
 }

@@ -43,7 +43,7 @@ final class CopyRow {
     return row.getString(3);
   }
 
-  static CopyProblem problemOrNull(Row row) {
-    return row.isNullAt(5) ? null : CopyProblem.valueOf(row.getString(5));
+  static CopyProblem problem(Row row) {
+    return CopyProblem.valueOf(row.getString(5));
   }
 }

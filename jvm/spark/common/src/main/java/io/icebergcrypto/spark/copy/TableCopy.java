@@ -35,6 +35,7 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
@@ -318,10 +319,11 @@ public final class TableCopy {
 
   /** Refuses what cannot be copied. */
   private FileSet checked(FileSet files) {
-    Row worst = files.greatestOrNull("problem");
-    CopyProblem problem = worst == null ? null : CopyRow.problemOrNull(worst);
-    if (problem != null) {
-      throw problem.refusal(table.name(), CopyRow.path(worst), request.paths());
+    Column problem = functions.col("problem");
+    FileSet wrong = files.where(problem.isNotNull());
+    if (!wrong.isEmpty()) {
+      Row worst = wrong.rows().orderBy(problem.desc(), functions.col("path")).first();
+      throw CopyRow.problem(worst).refusal(table.name(), CopyRow.path(worst), request.paths());
     }
 
     return files;

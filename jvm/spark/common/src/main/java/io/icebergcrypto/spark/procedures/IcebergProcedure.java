@@ -8,6 +8,7 @@ import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
 import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -27,7 +28,6 @@ import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -36,7 +36,7 @@ import org.slf4j.LoggerFactory;
  * session's cache may have the table from before another client encrypted it, whose files would be
  * taken for orphans then: it is brought up to date first.
  */
-class IcebergProcedure implements Procedure {
+class IcebergProcedure {
   private static final Logger LOG = LoggerFactory.getLogger(IcebergProcedure.class);
 
   private final Procedure procedure;
@@ -57,7 +57,7 @@ class IcebergProcedure implements Procedure {
 
   /** Whether a procedure of Iceberg's takes a table. */
   static boolean takesTable(Procedure procedure) {
-    return Stream.of(procedure.parameters()).anyMatch(given -> given.name().equals("table"));
+    return procedure.parameters().stream().anyMatch(given -> given.name().equals("table"));
   }
 
   /** Calls it, or does something else in its place; the parameter {@code table} is given. */
@@ -65,8 +65,7 @@ class IcebergProcedure implements Procedure {
     return icebergs.call(input);
   }
 
-  @Override
-  public final Iterator<Scan> call(InternalRow input) {
+  final Iterator<Scan> call(InternalRow input) {
     String table = textOrNull(input, "table");
     if (table == null) { // the procedure itself reports it
       return procedure.call(input);
@@ -162,29 +161,8 @@ class IcebergProcedure implements Procedure {
     return encrypted;
   }
 
-  @Override
-  public String name() {
-    return procedure.name();
-  }
-
-  @Override
-  public String description() {
-    return procedure.description();
-  }
-
-  @Override
-  public StructType outputType() {
-    return procedure.outputType();
-  }
-
-  @Override
-  public Parameter[] parameters() {
+  final List<Parameter> parameters() {
     return procedure.parameters();
-  }
-
-  @Override
-  public boolean isDeterministic() {
-    return procedure.isDeterministic();
   }
 
   final String textOrNull(InternalRow input, String parameter) {
@@ -193,14 +171,12 @@ class IcebergProcedure implements Procedure {
   }
 
   final int indexOf(String parameter) {
-    Parameter[] parameters = parameters();
-    for (int i = 0; i < parameters.length; i++) {
-      if (parameters[i].name().equals(parameter)) {
-        return i;
-      }
+    int index = parameters().stream().map(Parameter::name).toList().indexOf(parameter);
+    if (index < 0) {
+      throw new IllegalStateException(procedure.name() + " has no parameter " + parameter);
     }
 
-    throw new IllegalStateException(name() + " has no parameter " + parameter);
+    return index;
   }
 
   static CatalogAndIdentifier parsed(String table, CatalogPlugin defaultCatalog)

@@ -23,30 +23,27 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** An operation as a procedure of SQL: its arguments and rows as Spark has them. */
-record OperationProcedure(Operation operation, Target in) implements Procedure {
-  @Override
-  public String name() {
-    return operation.name();
+/** Operations as procedures of SQL: their arguments and rows as Spark has them. */
+final class OperationProcedure {
+  private OperationProcedure() {}
+
+  /**
+   * An operation as a procedure.
+   *
+   * @param in the catalog that it is called in
+   */
+  static Procedure of(Operation operation, Target in) {
+    return new Procedure(
+        operation.name(),
+        operation.description(),
+        operation.parameters(),
+        operation.columns(),
+        false,
+        null,
+        input -> call(operation, in, input));
   }
 
-  @Override
-  public String description() {
-    return operation.description();
-  }
-
-  @Override
-  public Parameter[] parameters() {
-    return operation.parameters().toArray(Parameter[]::new);
-  }
-
-  @Override
-  public StructType outputType() {
-    return operation.columns();
-  }
-
-  @Override
-  public Iterator<Scan> call(InternalRow input) {
+  private static Iterator<Scan> call(Operation operation, Target in, InternalRow input) {
     Map<String, Object> given = new HashMap<>();
     List<Parameter> parameters = operation.parameters();
     for (int i = 0; i < parameters.size(); i++) {

@@ -16,7 +16,7 @@ public final class Procedures {
   /** Loads a procedure of Iceberg's. */
   @FunctionalInterface
   public interface Icebergs<E extends Exception> {
-    /** Fails when there is none. */
+    /** Fails when Iceberg has no procedure of this name. */
     Procedure load() throws E;
   }
 
@@ -30,7 +30,7 @@ public final class Procedures {
     EncryptedCatalog encrypted = catalog.encryptedCatalog();
     boolean own = ident.namespace().length == 1 && isOwn(ident.namespace()[0], ident.name());
     return own
-        ? new OperationProcedure(Operations.procedure(ident.name()), Target.in(catalog, encrypted))
+        ? OperationProcedure.of(Operations.procedure(ident.name()), Target.in(catalog, encrypted))
         : guarded(icebergs.load(), catalog, encrypted);
   }
 
@@ -44,17 +44,15 @@ public final class Procedures {
       Procedure procedure, TableCatalog catalog, EncryptedCatalog encrypted) {
     String name = procedure.name().toLowerCase(Locale.ROOT);
     if (name.equals(RewriteTablePath.NAME)) {
-      return new RewriteTablePath(procedure, catalog, encrypted);
+      return procedure.doing(new RewriteTablePath(procedure, catalog, encrypted)::call);
     } else if (name.equals(RemoveOrphanFiles.NAME)) {
-      return new RemoveOrphanFiles(procedure, catalog, encrypted);
-    }
-
-    if (GuardedProcedure.guards(name)) {
-      return new GuardedProcedure(procedure, catalog, encrypted);
+      return procedure.doing(new RemoveOrphanFiles(procedure, catalog, encrypted)::call);
+    } else if (GuardedProcedure.guards(name)) {
+      return procedure.doing(new GuardedProcedure(procedure, catalog, encrypted)::call);
     }
 
     return IcebergProcedure.takesTable(procedure)
-        ? new IcebergProcedure(procedure, catalog, encrypted)
+        ? procedure.doing(new IcebergProcedure(procedure, catalog, encrypted)::call)
         : procedure;
   }
 }

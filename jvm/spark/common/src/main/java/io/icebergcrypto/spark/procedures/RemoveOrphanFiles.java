@@ -6,6 +6,7 @@ import io.icebergcrypto.lifecycle.encrypt.CopyLog;
 import io.icebergcrypto.spark.call.Parameter;
 import io.icebergcrypto.spark.call.Procedure;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Optional;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.spark.Spark3Util;
@@ -68,10 +69,10 @@ final class RemoveOrphanFiles extends IcebergProcedure {
     }
 
     long usual = System.currentTimeMillis() - USUAL_AGE_DAYS * DAY_MILLIS;
-    Parameter[] parameters = parameters();
-    Object[] values = new Object[parameters.length];
+    List<Parameter> parameters = parameters();
+    Object[] values = new Object[parameters.size()];
     for (int i = 0; i < values.length; i++) {
-      values[i] = input.isNullAt(i) ? null : input.get(i, parameters[i].type());
+      values[i] = input.isNullAt(i) ? null : input.get(i, parameters.get(i).type());
     }
 
     values[olderThan] = Math.min(keptMicros, usual * 1000);

@@ -26,15 +26,11 @@ import org.apache.spark.sql.Row;
  * manifest list, or the manifest, that has them.
  *
  * @param shared the tree, broadcast when the tasks are Spark's
- * @param anyLength whether the catalog accepts streams whose length nothing gives
+ * @param check what is done with each file
  * @param recorded whether outcomes are recorded
  */
 record CheckTasks(
-    TableTree.Source shared,
-    Depth depth,
-    boolean anyLength,
-    boolean recorded,
-    Progress.Counter counter)
+    TableTree.Source shared, FileCheck check, boolean recorded, Progress.Counter counter)
     implements Serializable {
 
   /** One of the methods below that turn files into outcomes. */
@@ -44,7 +40,6 @@ record CheckTasks(
 
   /** Checks files that the table's metadata names, and reads what manifest lists list. */
   Iterator<Row> named(Iterator<Row> files) {
-    FileCheck check = new FileCheck(depth, anyLength);
     return GroupIterator.each(
         files,
         file -> {
@@ -55,7 +50,7 @@ record CheckTasks(
 
           Supplier<ByteBuffer> key =
               () -> tree.keyMetadata(FileRow.path(file), FileRow.keyId(file));
-          FileResult found = checked(check, file, key);
+          FileResult found = checked(file, key);
           return FileRow.kind(file) == FileKind.MANIFEST_LIST
               ? new ListingRows(found, () -> manifests(file), outcome -> row(file, outcome))
               : rows(file, found);
@@ -78,7 +73,6 @@ record CheckTasks(
 
   /** Checks manifests of which neighbours are of one manifest list, and reads what they list. */
   Iterator<Row> manifests(Iterator<Row> manifests) {
-    FileCheck check = new FileCheck(depth, anyLength);
     return new GroupIterator<>(
         manifests,
         CheckTasks::together,
@@ -98,7 +92,7 @@ record CheckTasks(
                 }
 
                 ManifestFile manifest = listed.get(FileRow.path(row));
-                FileResult found = checked(check, row, manifest::keyMetadata);
+                FileResult found = checked(row, manifest::keyMetadata);
                 return new ListingRows(
                     found, () -> files(row, manifest), outcome -> row(row, outcome));
               });
@@ -115,15 +109,16 @@ record CheckTasks(
     FileKind kind = FileKind.ofContent(file.content().id(), format);
     long length = file.fileSizeInBytes();
     String entry =
-        recorded ? FileRow.entry(kind, format, length, file.keyMetadata(), anyLength) : null;
+        recorded
+            ? FileRow.entry(kind, format, length, file.keyMetadata(), check.anyLength())
+            : null;
     return FileRow.below(row, kind, file.location(), format, length, manifest, entry);
   }
 
   /** Checks data and delete files of which neighbours are of one manifest. */
   Iterator<Row> files(Iterator<Row> files) {
-    FileCheck check = new FileCheck(depth, anyLength);
-    if (depth == Depth.MAGIC) {
-      return GroupIterator.each(files, file -> found(check, file, () -> null));
+    if (check.depth() == Depth.MAGIC) {
+      return GroupIterator.each(files, file -> found(file, () -> null));
     }
 
     return new GroupIterator<>(
@@ -138,7 +133,7 @@ record CheckTasks(
           }
 
           return GroupIterator.each(
-              group.iterator(), file -> found(check, file, () -> keys.get(FileRow.path(file))));
+              group.iterator(), file -> found(file, () -> keys.get(FileRow.path(file))));
         });
   }
 
@@ -149,8 +144,8 @@ record CheckTasks(
     return shared.value().keyMetadata(manifest, paths(group));
   }
 
-  private Iterator<Row> found(FileCheck check, Row file, Supplier<ByteBuffer> key) {
-    return isGone(file) ? Collections.emptyIterator() : rows(file, checked(check, file, key));
+  private Iterator<Row> found(Row file, Supplier<ByteBuffer> key) {
+    return isGone(file) ? Collections.emptyIterator() : rows(file, checked(file, key));
   }
 
   /** Files that only expired snapshots reach are deleted sooner or later. */
@@ -176,10 +171,10 @@ record CheckTasks(
     return unread && isGone(file) ? Optional.empty() : Optional.of(FileRow.checked(file, found));
   }
 
-  private FileResult checked(FileCheck check, Row file, Supplier<ByteBuffer> key) {
+  private FileResult checked(Row file, Supplier<ByteBuffer> key) {
     FileResult found;
     try {
-      ByteBuffer keyMetadata = depth == Depth.MAGIC ? null : key.get();
+      ByteBuffer keyMetadata = check.depth() == Depth.MAGIC ? null : key.get();
       found =
           check.check(
               FileRow.kind(file),

@@ -14,6 +14,7 @@ import io.icebergcrypto.spark.verify.deep.ParquetModules;
 import io.icebergcrypto.spark.verify.deep.StoredFile;
 import io.icebergcrypto.spark.verify.deep.StreamBlocks;
 import java.io.IOException;
+import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -24,35 +25,21 @@ import org.apache.iceberg.io.RangeReadable;
 import org.apache.iceberg.io.SeekableInputStream;
 
 /**
- * Checks one file of an encrypted table, as deep as asked. It raises nothing: what is wrong with
- * the file, or kept it from being checked, is in the result.
+ * Checks one file of an encrypted table, as deep as asked; any number of threads can use it. It
+ * raises nothing: what is wrong with the file, or kept it from being checked, is in the result.
+ *
+ * @param depth how much of each file it reads
+ * @param anyLength whether nothing is wrong with a stream whose length nothing gives
  */
-public final class FileCheck {
+public record FileCheck(Depth depth, boolean anyLength) implements Serializable {
   private static final int MAGIC_LENGTH = 4;
 
   /** At a Parquet file's end: the footer's length, and the magic. */
   private static final int TAIL_LENGTH = 8;
 
-  private final Depth depth;
-  private final boolean anyLength;
-
-  /**
-   * Makes a check, which any number of threads can use.
-   *
-   * @param depth how much of each file it reads
-   */
+  /** Makes a check for which something has to give a stream's length. */
   public FileCheck(Depth depth) {
     this(depth, false);
-  }
-
-  /**
-   * The same.
-   *
-   * @param anyLength whether nothing is wrong with a stream whose length nothing gives
-   */
-  FileCheck(Depth depth, boolean anyLength) {
-    this.depth = depth;
-    this.anyLength = anyLength;
   }
 
   /**

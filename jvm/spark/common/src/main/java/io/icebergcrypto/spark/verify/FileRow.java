@@ -174,13 +174,6 @@ final class FileRow {
     return row.getString(7);
   }
 
-  /**
-   * Whether something was found about a file of {@link #CHECKED}, or kept it from being checked.
-   */
-  static boolean isWrong(Row row) {
-    return !row.isNullAt(CHECKED.fieldIndex("problem"));
-  }
-
   /** Whether a row of {@link #CHECKED} is a file that is yet to be checked. */
   static boolean isBelow(Row row) {
     return row.getBoolean(REACHED.size());

@@ -226,8 +226,11 @@ public final class TableVerifier {
    * @return whether that is all: false when there was more to check below such a file
    */
   private boolean dropWhatIsGone() {
-    FileSet found =
-        FileSet.all(checked).where(functions.col("problem").isNotNull(), FileRow::isWrong);
+    if (tally.problemCount() == 0) {
+      return true;
+    }
+
+    FileSet found = FileSet.all(checked).where(functions.col("problem").isNotNull());
     SecondLook second = new SecondLook(spark, name, metadata, lists, options);
     SecondLook.Result look = second.of(found, progress);
     if (look == null || !look.isWhole()) {
@@ -445,8 +448,7 @@ public final class TableVerifier {
   private CheckTasks tasks(TableTree.Source shared) {
     return new CheckTasks(
         shared,
-        options.depth(),
-        EncryptedTable.acceptsFilesWithoutLength(table),
+        new FileCheck(options.depth(), EncryptedTable.acceptsFilesWithoutLength(table)),
         recorded != null,
         progress.counter());
   }

@@ -2,7 +2,6 @@ package io.icebergcrypto.spark.call;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.iceberg.catalog.ProcedureParameter;
@@ -14,30 +13,37 @@ import org.apache.spark.sql.types.StructType;
  * A procedure as Iceberg calls it for Spark 3.5. What is not given is null, regardless of the
  * default.
  */
-public final class SparkProcedure
+public record SparkProcedure(Procedure procedure)
     implements org.apache.spark.sql.connector.iceberg.catalog.Procedure {
-  private final Procedure procedure;
-
-  private SparkProcedure(Procedure procedure) {
-    this.procedure = procedure;
-  }
-
   /** A procedure for Iceberg; one of Iceberg's as it is. */
   public static org.apache.spark.sql.connector.iceberg.catalog.Procedure of(Procedure procedure) {
-    return procedure instanceof OfIceberg iceberg
-        ? iceberg.delegate
+    return procedure.icebergs()
+            instanceof org.apache.spark.sql.connector.iceberg.catalog.Procedure icebergs
+        ? icebergs
         : new SparkProcedure(procedure);
   }
 
   /** A procedure of Iceberg's. */
   public static Procedure iceberg(
-      String name, org.apache.spark.sql.connector.iceberg.catalog.Procedure procedure) {
-    return new OfIceberg(name, procedure);
+      String name, org.apache.spark.sql.connector.iceberg.catalog.Procedure icebergs) {
+    List<Parameter> parameters =
+        Arrays.stream(icebergs.parameters())
+            .map(one -> new Parameter(one.name(), one.dataType(), one.required() ? null : "NULL"))
+            .toList();
+    StructType columns = icebergs.outputType();
+    return new Procedure(
+        name,
+        icebergs.description(),
+        parameters,
+        columns,
+        false,
+        icebergs,
+        input -> List.<Scan>of(new Rows(columns, icebergs.call(input))).iterator());
   }
 
   @Override
   public ProcedureParameter[] parameters() {
-    return Arrays.stream(procedure.parameters())
+    return procedure.parameters().stream()
         .map(
             one ->
                 one.defaultValue() == null
@@ -65,32 +71,6 @@ public final class SparkProcedure
   @Override
   public String description() {
     return procedure.description();
-  }
-
-  private record OfIceberg(
-      String name, org.apache.spark.sql.connector.iceberg.catalog.Procedure delegate)
-      implements Procedure {
-    @Override
-    public String description() {
-      return delegate.description();
-    }
-
-    @Override
-    public Parameter[] parameters() {
-      return Arrays.stream(delegate.parameters())
-          .map(one -> new Parameter(one.name(), one.dataType(), one.required() ? null : "NULL"))
-          .toArray(Parameter[]::new);
-    }
-
-    @Override
-    public StructType outputType() {
-      return delegate.outputType();
-    }
-
-    @Override
-    public Iterator<Scan> call(InternalRow input) {
-      return List.<Scan>of(new Rows(delegate.outputType(), delegate.call(input))).iterator();
-    }
   }
 
   private record Rows(StructType readSchema, InternalRow[] rows) implements LocalScan {}

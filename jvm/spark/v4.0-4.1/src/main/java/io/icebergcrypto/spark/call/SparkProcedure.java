@@ -2,6 +2,7 @@ package io.icebergcrypto.spark.call;
 
 import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
@@ -10,21 +11,34 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
 /** A procedure as Spark 4 calls it. */
-public final class SparkProcedure implements UnboundProcedure, BoundProcedure {
-  private final Procedure procedure;
-
-  private SparkProcedure(Procedure procedure) {
-    this.procedure = procedure;
-  }
-
+public record SparkProcedure(Procedure procedure) implements UnboundProcedure, BoundProcedure {
   /** A procedure for Spark; one of Iceberg's as it is. */
   public static UnboundProcedure of(Procedure procedure) {
-    return procedure instanceof OfIceberg iceberg ? iceberg.unbound : new SparkProcedure(procedure);
+    return procedure.icebergs() instanceof UnboundProcedure icebergs
+        ? icebergs
+        : new SparkProcedure(procedure);
   }
 
   /** A procedure of Iceberg's. */
   public static Procedure iceberg(UnboundProcedure unbound) {
-    return new OfIceberg(unbound, unbound.bind(new StructType()));
+    BoundProcedure bound = unbound.bind(new StructType());
+    List<Parameter> parameters =
+        Arrays.stream(bound.parameters())
+            .map(
+                one ->
+                    new Parameter(
+                        one.name(),
+                        one.dataType(),
+                        one.defaultValue() == null ? null : one.defaultValue().getSql()))
+            .toList();
+    return new Procedure(
+        unbound.name(),
+        unbound.description(),
+        parameters,
+        null,
+        bound.isDeterministic(),
+        unbound,
+        bound::call);
   }
 
   @Override
@@ -44,7 +58,7 @@ public final class SparkProcedure implements UnboundProcedure, BoundProcedure {
 
   @Override
   public ProcedureParameter[] parameters() {
-    return Arrays.stream(procedure.parameters())
+    return procedure.parameters().stream()
         .map(SparkProcedure::parameter)
         .toArray(ProcedureParameter[]::new);
   }
@@ -64,44 +78,5 @@ public final class SparkProcedure implements UnboundProcedure, BoundProcedure {
   @Override
   public Iterator<Scan> call(InternalRow input) {
     return procedure.call(input);
-  }
-
-  private record OfIceberg(UnboundProcedure unbound, BoundProcedure bound) implements Procedure {
-    @Override
-    public String name() {
-      return unbound.name();
-    }
-
-    @Override
-    public String description() {
-      return unbound.description();
-    }
-
-    @Override
-    public Parameter[] parameters() {
-      return Arrays.stream(bound.parameters())
-          .map(
-              one ->
-                  new Parameter(
-                      one.name(),
-                      one.dataType(),
-                      one.defaultValue() == null ? null : one.defaultValue().getSql()))
-          .toArray(Parameter[]::new);
-    }
-
-    @Override
-    public StructType outputType() {
-      return null;
-    }
-
-    @Override
-    public boolean isDeterministic() {
-      return bound.isDeterministic();
-    }
-
-    @Override
-    public Iterator<Scan> call(InternalRow input) {
-      return bound.call(input);
-    }
   }
 }

@@ -24,37 +24,30 @@ import org.apache.spark.sql.functions;
  * Folders that were the table's at some time, by its logged metadata: it was moved, or wrote
  * elsewhere. Anyone who can write to the storage can change that metadata, and other tables may
  * have such a folder since: plaintext is looked for in there, and reported, but not deleted.
+ *
+ * @param outermost none is below another
  */
-final class FormerFolders implements Serializable {
-  private static final long serialVersionUID = 1L;
-
-  private final List<String> folders;
-
+record FormerFolders(List<String> outermost) implements Serializable {
   /**
    * Takes the folders.
    *
    * @param folders the table's at any time
    * @param known folders that are not looked at
    */
-  FormerFolders(Collection<String> folders, List<String> known) {
-    this.folders =
+  static FormerFolders of(Collection<String> folders, List<String> known) {
+    return new FormerFolders(
         Folders.outermost(
             folders.stream()
                 .filter(folder -> known.stream().noneMatch(one -> Folders.isIn(folder, one)))
-                .toList());
+                .toList()));
   }
 
   /** The former folder that a file is in; else the one that it is in, without its partitions. */
   String of(String path) {
-    return folders.stream()
+    return outermost.stream()
         .filter(folder -> Folders.isIn(path, folder))
         .findFirst()
         .orElseGet(() -> path.replaceFirst("(?:/[^/=]+=[^/]*)*/[^/]*$", ""));
-  }
-
-  /** None is below another. */
-  List<String> outermost() {
-    return folders;
   }
 
   /**

@@ -228,8 +228,8 @@ public final class PlaintextPurge {
     Phase begun = PurgeRecord.begun(current.properties());
     FormerFolders former =
         begun == Phase.DATA
-            ? new FormerFolders(old.folders(), union(own, named))
-            : new FormerFolders(union(old.folders(), named), own); // nothing names all files
+            ? FormerFolders.of(old.folders(), union(own, named))
+            : FormerFolders.of(union(old.folders(), named), own); // nothing names all files
     Dataset<Row> known = files.select("path").union(inForce);
     Dataset<Row> strays =
         FormerFolders.plaintext(spark, shared, former.outermost(), known, progress);

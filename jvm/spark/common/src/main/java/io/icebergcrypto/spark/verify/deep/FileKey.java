@@ -85,10 +85,6 @@ public final class FileKey {
     return new AesGcmInputFile(stored, key, aadPrefix, stored.getLength());
   }
 
-  byte[] key() {
-    return key;
-  }
-
   /**
    * The key of a Parquet file's footer.
    *

@@ -3,7 +3,6 @@ package io.icebergcrypto.spark.verify.deep;
 import io.icebergcrypto.TamperedException;
 import io.icebergcrypto.format.Ags1Layout;
 import java.io.IOException;
-import org.apache.iceberg.encryption.AesGcmInputFile;
 import org.apache.iceberg.io.SeekableInputStream;
 
 /** Checks every block of an AES GCM stream, with Iceberg's own reader of such streams. */
@@ -18,9 +17,7 @@ public final class StreamBlocks {
    * @throws TamperedException when a block is not what was written; blocks count from 0
    */
   public static void check(StoredFile file, FileKey key, Ags1Layout layout) {
-    AesGcmInputFile decrypted =
-        new AesGcmInputFile(file, key.key(), key.aadPrefix(), file.getLength());
-    try (SeekableInputStream in = decrypted.newStream()) {
+    try (SeekableInputStream in = key.decrypted(file).newStream()) {
       for (long block = 0; block < layout.blockCount(); block++) {
         in.seek(block * layout.blockSize());
         check(in, block, layout.blockCount());

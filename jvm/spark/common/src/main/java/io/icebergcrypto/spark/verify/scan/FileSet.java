@@ -246,20 +246,6 @@ public final class FileSet {
     return new Size(sums.getLong(0), sums.getLong(1));
   }
 
-  /** A row with the greatest text in a column, null being the least; null when there is no row. */
-  public Row greatestOrNull(String column) {
-    if (isFew()) {
-      int place = schema.fieldIndex(column);
-      Comparator<String> order = Comparator.nullsFirst(Comparator.naturalOrder());
-      return few.stream()
-          .max(Comparator.comparing(row -> row.getString(place), order))
-          .orElse(null);
-    }
-
-    List<Row> first = many.orderBy(functions.col(column).desc_nulls_last()).takeAsList(1);
-    return first.isEmpty() ? null : first.get(0);
-  }
-
   /** As Spark compares structs: field by field, null first; the path comes last. */
   @SuppressWarnings({"unchecked", "rawtypes"}) // strings, numbers and booleans
   private static int compare(Row a, Row b) {

@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -21,27 +20,10 @@ import org.apache.iceberg.hadoop.SerializableConfiguration;
 /**
  * The storage of recorded outcomes, on the driver and in tasks. Files have names below the folder,
  * such as {@code records/RUN/part-0.json.gz}.
+ *
+ * @param hadoop the session's settings
  */
-final class RecordFolder implements Serializable {
-  private static final long serialVersionUID = 1L;
-
-  private final String location;
-  private final SerializableConfiguration hadoop;
-
-  /**
-   * Reads nothing yet.
-   *
-   * @param hadoop the session's settings
-   */
-  RecordFolder(String location, Configuration hadoop) {
-    this.location = location;
-    this.hadoop = new SerializableConfiguration(hadoop);
-  }
-
-  String location() {
-    return location;
-  }
-
+record RecordFolder(String location, SerializableConfiguration hadoop) implements Serializable {
   private Path path(String name) {
     return name.isEmpty() ? new Path(location) : new Path(location, name);
   }

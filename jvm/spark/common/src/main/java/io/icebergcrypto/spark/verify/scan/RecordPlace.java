@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.iceberg.hadoop.SerializableConfiguration;
 
 /**
  * Whose outcomes are recorded where. A file in the folder says it, too, so that no other table's or
@@ -34,7 +35,7 @@ record RecordPlace(String location, String table, String uuid, String tableLocat
       throw refused("it is in the table's own location", "Give a folder elsewhere.");
     }
 
-    RecordFolder folder = new RecordFolder(location, hadoop);
+    RecordFolder folder = new RecordFolder(location, new SerializableConfiguration(hadoop));
     JsonObject marker = markerOrNull(folder);
     if (marker == null && isToBegin) {
       begin(folder);
