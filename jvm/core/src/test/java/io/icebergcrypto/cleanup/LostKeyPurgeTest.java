@@ -342,7 +342,8 @@ class LostKeyPurgeTest extends LakeFixture {
               }
               return method.invoke(noKms.delegate(), arguments);
             });
-    Purge lost = new Purge(() -> noKms.loadTable(T), null, busy, T, "lake.db.t", false, gc -> false);
+    Purge lost =
+        new Purge(() -> noKms.loadTable(T), null, busy, T, "lake.db.t", false, gc -> false);
     assertNotDropped(() -> lost.runWithoutKey(true, () -> Assertions.fail("it has storage")));
     assertThat(TestLake.files(table)).isNotEmpty();
   }

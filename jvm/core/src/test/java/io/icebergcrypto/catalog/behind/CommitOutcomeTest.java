@@ -109,7 +109,8 @@ class CommitOutcomeTest {
 
   /** A table for whose commits the catalog reports a conflict, after others have committed. */
   private TableOperations conflicting(TableOperations below, boolean made, Runnable since) {
-    return new ThroughOutcome(new ConflictingServer(below, made, since, Answer.CONFLICT, 0), signed);
+    return new ThroughOutcome(
+        new ConflictingServer(below, made, since, Answer.CONFLICT, 0), signed);
   }
 
   /** A commit, or what others commit after it. */
@@ -311,9 +312,11 @@ class CommitOutcomeTest {
     for (int stale = 0; stale <= 2; stale++) {
       TableIdentifier name = create(3, 100);
       Runnable rival = () -> append(catalog.loadTable(name));
-      ConflictingServer makes = new ConflictingServer(behind(name), true, () -> {}, Answer.REST_CONFLICT, stale);
+      ConflictingServer makes =
+          new ConflictingServer(behind(name), true, () -> {}, Answer.REST_CONFLICT, stale);
       Throwable made = catchThrowable(() -> commitTo(makes));
-      ConflictingServer refuses = new ConflictingServer(behind(name), false, rival, Answer.REST_CONFLICT, stale);
+      ConflictingServer refuses =
+          new ConflictingServer(behind(name), false, rival, Answer.REST_CONFLICT, stale);
       Throwable not = catchThrowable(() -> commitTo(refuses));
       if (stale == 2) {
         assertThat(made).matches(CommitOutcomeTest::isUnknown);
@@ -332,7 +335,9 @@ class CommitOutcomeTest {
       for (int stale = 0; stale <= 2; stale++) {
         TableIdentifier name = create(3, 100);
         TableOperations ops =
-            new ThroughOutcome(new ConflictingServer(behind(name), true, () -> {}, Answer.SNAPSHOT_EXISTS, stale), false);
+            new ThroughOutcome(
+                new ConflictingServer(behind(name), true, () -> {}, Answer.SNAPSHOT_EXISTS, stale),
+                false);
         Transaction replacement = replacement(ops, Map.of());
         replacement.newFastAppend().appendFile(file()).commit();
         AppendFiles stage = new BaseTable(ops, "t").newFastAppend().appendFile(file()).stageOnly();
@@ -350,7 +355,8 @@ class CommitOutcomeTest {
   void aServerRefusesAReplacementThatWasBegunEarlier() {
     TableIdentifier name = create(3, 100);
     TableOperations ops =
-        new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, Answer.REST_CONFLICT, 0), false);
+        new ThroughOutcome(
+            new ConflictingServer(behind(name), false, () -> {}, Answer.REST_CONFLICT, 0), false);
     Transaction own = replacement(ops, Map.of());
     catalog.loadTable(name).updateProperties().set("p", "").commit();
     assertThat(catchThrowable(own::commitTransaction)).isInstanceOf(CommitFailedException.class);
@@ -365,7 +371,9 @@ class CommitOutcomeTest {
       for (Change rival : List.of(APPEND, COLUMN, SET)) {
         TableIdentifier name = create(formatVersion, 100);
         TableOperations ops =
-            new ThroughOutcome(new ConflictingServer(behind(name), false, () -> {}, Answer.REST_CONFLICT, 0), false);
+            new ThroughOutcome(
+                new ConflictingServer(behind(name), false, () -> {}, Answer.REST_CONFLICT, 0),
+                false);
         Transaction own = replacement(ops, Map.of());
         own.newFastAppend().appendFile(file()).commit();
         rival.run.accept(catalog.loadTable(name));

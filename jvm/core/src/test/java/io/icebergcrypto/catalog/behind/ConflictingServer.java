@@ -39,8 +39,7 @@ final class ConflictingServer implements ForwardingOperations {
    * @param since what others do after each
    * @param stale how many loads give the metadata from before it
    */
-  ConflictingServer(
-      TableOperations below, boolean made, Runnable since, Answer answer, int stale) {
+  ConflictingServer(TableOperations below, boolean made, Runnable since, Answer answer, int stale) {
     this.below = below;
     this.made = made;
     this.since = since;
@@ -73,7 +72,8 @@ final class ConflictingServer implements ForwardingOperations {
     switch (answer) {
       case CONFLICT -> throw new CommitFailedException("a conflict");
       case REST_CONFLICT -> fail(409, "CommitFailedException", "it has changed");
-      case SNAPSHOT_EXISTS -> fail(400, "ValidationException", "Snapshot already exists for id: " + last(metadata));
+      case SNAPSHOT_EXISTS ->
+          fail(400, "ValidationException", "Snapshot already exists for id: " + last(metadata));
       default -> throw new AssertionError(answer);
     }
   }
@@ -86,10 +86,6 @@ final class ConflictingServer implements ForwardingOperations {
   private static void fail(int code, String type, String message) {
     ErrorHandlers.tableCommitHandler()
         .accept(
-            ErrorResponse.builder()
-                .responseCode(code)
-                .withType(type)
-                .withMessage(message)
-                .build());
+            ErrorResponse.builder().responseCode(code).withType(type).withMessage(message).build());
   }
 }
