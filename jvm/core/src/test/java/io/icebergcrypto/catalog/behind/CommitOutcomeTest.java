@@ -21,6 +21,7 @@ import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.ExpireSnapshots.CleanupLevel;
 import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.Schema;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.Table;
@@ -35,6 +36,7 @@ import org.apache.iceberg.encryption.EncryptedKey;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.inmemory.InMemoryCatalog;
+import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
 import org.assertj.core.api.SoftAssertions;
 import org.junit.jupiter.api.AfterEach;
@@ -159,6 +161,11 @@ class CommitOutcomeTest {
                 .commit();
             all.commitTransaction();
           });
+
+  private static final Schema WIDER =
+      TypeUtil.join(
+          TestLake.SCHEMA,
+          new Schema(Types.NestedField.optional(100, "own", Types.LongType.get())));
 
   private static final List<Change> OURS =
       List.of(APPEND, TWO_OF_WHICH_ONE_EXPIRES, SET, COLUMN, TAG, KEY);
@@ -374,7 +381,7 @@ class CommitOutcomeTest {
             new ThroughOutcome(
                 new ConflictingServer(behind(name), false, () -> {}, Answer.REST_CONFLICT, 0),
                 false);
-        Transaction own = replacement(ops, Map.of());
+        Transaction own = replacement(ops, Map.of(), WIDER);
         own.newFastAppend().appendFile(file()).commit();
         rival.run.accept(catalog.loadTable(name));
         boolean fits = rival == SET || rival == APPEND && formatVersion == 2;
@@ -414,12 +421,17 @@ class CommitOutcomeTest {
   }
 
   private static Transaction replacement(TableOperations ops, Map<String, String> properties) {
+    return replacement(ops, properties, TestLake.SCHEMA);
+  }
+
+  private static Transaction replacement(
+      TableOperations ops, Map<String, String> properties, Schema schema) {
     TableMetadata before = ops.current();
     return Transactions.replaceTableTransaction(
         "t",
         ops,
         before.buildReplacement(
-            TestLake.SCHEMA,
+            schema,
             PartitionSpec.unpartitioned(),
             SortOrder.unsorted(),
             before.location(),
