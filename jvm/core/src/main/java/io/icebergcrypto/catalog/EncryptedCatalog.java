@@ -33,6 +33,7 @@ import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.hadoop.Configurable;
+import org.apache.iceberg.io.CloseableGroup;
 import org.apache.iceberg.metrics.MetricsReporter;
 import org.apache.iceberg.view.View;
 
@@ -270,8 +271,14 @@ public final class EncryptedCatalog extends LoadingCatalog implements Configurab
   }
 
   private void close(CachingKmsClient kms, MetricsReporter reporter) throws IOException {
+    CloseableGroup reporters = new CloseableGroup();
+    reporters.setSuppressCloseFailure(true); // as Iceberg's catalogs close theirs
+    if (reporter != null) {
+      reporters.addCloseable(reporter);
+    }
+
     try (kms;
-        reporter) {
+        reporters) {
       super.close();
     }
   }

@@ -41,7 +41,8 @@ final class PlaintextGuard implements ForwardingFileIO {
    * @param filesWithoutLength whether encrypted files may be read of which only the storage tells
    *     how long they are
    * @param policy what becomes of statistics files
-   * @param statistics the table's; null: they are read as they are stored
+   * @param statistics the table's; null, as on executors: they are read as they are stored where
+   *     plaintext may be read, and else refused
    */
   PlaintextGuard(
       String tableName,

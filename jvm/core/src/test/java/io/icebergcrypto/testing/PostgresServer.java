@@ -34,6 +34,9 @@ public final class PostgresServer implements AutoCloseable {
     String options = String.format("-h 127.0.0.1 -p %d -k ''", port);
     // waits until the server takes connections: its port is open before
     run("pg_ctl", "start", "-w", "-l", folder.resolve("server.log"), "-o", options);
+    String pid = Files.readAllLines(folder.resolve("data/postmaster.pid")).get(0);
+    ProcessHandle server = ProcessHandle.of(Long.parseLong(pid)).orElseThrow();
+    Runtime.getRuntime().addShutdownHook(new Thread(server::destroyForcibly));
     Tested.server("PostgreSQL", version());
   }
 

@@ -48,9 +48,9 @@ public final class CommitOutcome {
   /** SQL's class of states for a connection that cannot be made, or broke. */
   private static final String CONNECTION_EXCEPTION = "08";
 
-  /** What Iceberg's catalogs, also behind a server, and Polaris say of a view, or what it is. */
+  /** What Iceberg's catalogs, also behind a server, say of a view, and Polaris of other tables. */
   private static final Pattern IS_NO_TABLE =
-      Pattern.compile("(?!Table )\\w.* with same name already exists");
+      Pattern.compile("(View|Generic table) with same name already exists");
 
   private CommitOutcome() {}
 
@@ -135,11 +135,14 @@ public final class CommitOutcome {
   }
 
   /**
-   * Whether a refusal names a snapshot of the request: that is there, and the request came twice.
+   * Whether a refusal names a snapshot of the request, and not only a file that is named after it:
+   * the snapshot is there, and the request came twice.
    */
   private static boolean names(RuntimeException refusal, List<Snapshot> added) {
     String words = String.valueOf(refusal.getMessage());
-    return added.stream().anyMatch(own -> words.contains(String.valueOf(own.snapshotId())));
+    return added.stream()
+        .map(own -> Pattern.compile("(?<![\\w-])" + own.snapshotId() + "(?![\\w-])"))
+        .anyMatch(id -> id.matcher(words).find());
   }
 
   /**

@@ -26,8 +26,8 @@ import org.apache.iceberg.util.ByteBuffers;
  * <p>It takes no more memory than the file's blocks are long. A whole block goes right into the
  * caller's array.
  *
- * <p>Errors name the file. None that a read throws is an EOFException, which Avro takes for the end
- * of the data. After the first error the stream gives no more bytes.
+ * <p>What a read throws names the file, and is no EOFException, which Avro takes for the end of the
+ * data. After the first error the stream gives no more bytes.
  */
 public final class AuthenticatedStream extends SeekableInputStream implements RangeReadable {
   private static final int BLOCK = Ags1Layout.ICEBERG_BLOCK_SIZE;
@@ -84,6 +84,7 @@ public final class AuthenticatedStream extends SeekableInputStream implements Ra
    *     or a tag is wrong
    * @throws io.icebergcrypto.NotSupportedException when it starts with the header of a stream that
    *     this cannot read
+   * @throws io.icebergcrypto.IcebergCryptoException when the storage ends before the file does
    */
   @Override
   public int read(byte[] bytes, int offset, int count) throws IOException {

@@ -3,6 +3,7 @@ package io.icebergcrypto.kms.azure;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
+import com.google.gson.JsonPrimitive;
 import io.icebergcrypto.kms.config.HttpsAddress;
 import io.icebergcrypto.kms.http.JsonHttp;
 import java.net.URI;
@@ -204,7 +205,7 @@ final class AzureVault {
 
     return new Version(
         kid.group("version"),
-        !attributes.has("enabled") || JsonHttp.isTrue(attributes, "enabled"),
+        !(attributes.get("enabled") instanceof JsonPrimitive enabled) || enabled.getAsBoolean(),
         JsonHttp.number(attributes, "created"));
   }
 

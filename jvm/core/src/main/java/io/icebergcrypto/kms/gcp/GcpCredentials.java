@@ -248,7 +248,8 @@ final class GcpCredentials {
     } catch (JsonParseException e) {
       throw notCredentials("it is not JSON");
     } catch (IOException e) {
-      return SecretSource.file(path.toString(), named()).readText(); // throws, and knows why
+      SecretSource.file(path.toString(), named()).readText(); // throws, and knows why
+      return read(); // it is back
     }
 
     if (!content.has("type")) {

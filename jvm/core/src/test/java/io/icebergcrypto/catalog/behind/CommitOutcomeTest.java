@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.BaseTable;
@@ -33,9 +34,14 @@ import org.apache.iceberg.Transactions;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.BaseEncryptedKey;
 import org.apache.iceberg.encryption.EncryptedKey;
+import org.apache.iceberg.exceptions.AlreadyExistsException;
+import org.apache.iceberg.exceptions.BadRequestException;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.inmemory.InMemoryCatalog;
+import org.apache.iceberg.rest.ErrorHandlers;
+import org.apache.iceberg.rest.responses.ErrorResponse;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
 import org.assertj.core.api.SoftAssertions;
@@ -355,6 +361,66 @@ class CommitOutcomeTest {
             .matches(thrown -> isSeen ? thrown == null : isUnknown(thrown));
       }
     }
+  }
+
+  /** A file that is named after the snapshot says nothing. */
+  @Test
+  void aRefusalThatNamesTheListIsOne() {
+    TableOperations behind = behind(create(3, 100));
+    TableMetadata base = behind.current();
+    Snapshot own = new BaseTable(behind, "t").newFastAppend().appendFile(file()).apply();
+    TableMetadata next = TableMetadata.buildFrom(base).setBranchSnapshot(own, "main").build();
+    String words = "cannot read memory:/snap-" + own.snapshotId() + "-1-x.avro";
+    ForwardingOperations server = refusing(() -> behind, 400, words);
+    assertThat(
+            catchThrowable(
+                () -> CommitOutcome.commit("t", server, true, base, next, next.changes())))
+        .isInstanceOf(BadRequestException.class);
+  }
+
+  /** Who knows no table yet may lag. */
+  @Test
+  void aNameOfWhatIsNoTableIsRefused() {
+    Map<String, Boolean> words =
+        Map.of(
+            "View with same name already exists: db.t", true,
+            "Generic table with same name already exists: db.t", true,
+            "Table already exists: db.t", false,
+            "Table or view with same name already exists: db.t", false,
+            "Tabular with the same name already exists", false);
+    TableMetadata own = behind(create(3, 100)).current();
+    words.forEach(
+        (said, refused) -> {
+          ForwardingOperations server =
+              refusing(
+                  () -> {
+                    throw new NoSuchTableException("Table does not exist: db.t");
+                  },
+                  409,
+                  said);
+          assertThat(
+                  catchThrowable(
+                      () -> CommitOutcome.commit("t", server, true, null, own, own.changes())))
+              .as(said)
+              .isInstanceOf(
+                  refused ? AlreadyExistsException.class : CommitStateUnknownException.class);
+        });
+  }
+
+  private static ForwardingOperations refusing(
+      Supplier<TableOperations> below, int code, String words) {
+    return new ForwardingOperations() {
+      @Override
+      public TableOperations below() {
+        return below.get();
+      }
+
+      @Override
+      public void commit(TableMetadata base, TableMetadata metadata) {
+        (base == null ? ErrorHandlers.tableErrorHandler() : ErrorHandlers.tableCommitHandler())
+            .accept(ErrorResponse.builder().responseCode(code).withMessage(words).build());
+      }
+    };
   }
 
   /** It is the conflict with a commit that came before the replacement's own base was loaded. */

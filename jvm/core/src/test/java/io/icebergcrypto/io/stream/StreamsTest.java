@@ -200,6 +200,7 @@ class StreamsTest {
               .isInstanceOf(TamperedException.class)
               .hasMessageContaining("its authentication tag does not match its key")
               .hasRootCauseInstanceOf(java.security.GeneralSecurityException.class);
+          assertThatThrownBy(() -> in.readFully(0, got)).isInstanceOf(TamperedException.class);
           assertThat(got).containsOnly(0);
         }
       }

@@ -21,6 +21,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.Set;
 import java.util.TreeSet;
@@ -118,7 +119,7 @@ public final class TablesExamined {
       if (one.view()) {
         others++;
       } else if (one.failure() != null) {
-        unlisted(one.name(), one.failure(), one.hint());
+        unlisted(one.name(), one.failure(), Objects.requireNonNullElse(one.hint(), ""));
       } else {
         tables.add(one.name());
       }

@@ -40,7 +40,7 @@ public record EncryptionReport(
   /** The rule of thumb: what one core copies, verifies and compares in a second. */
   private static final long BYTES_PER_CORE_SECOND = 8L << 20;
 
-  /** At how many bytes a second a call probably copies that may copy so many. */
+  /** The bytes a second that a call probably copies; at most those that it may. */
   static long usualRate(SparkSession spark, long throttle) {
     int cores = Math.max(1, spark.sparkContext().defaultParallelism());
     return Math.min(BYTES_PER_CORE_SECOND * cores, throttle);
