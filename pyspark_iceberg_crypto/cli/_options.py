@@ -153,7 +153,12 @@ def arguments(kms: str, method: str) -> list[click.Option]:
     found = getattr(BY_TYPE[kms], method)
     said = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", inspect.getdoc(found) or "", re.M))
     return [
-        _option(one.name, one.default, _sentence(said.get(one.name, one.name)), "int" in str(one.annotation))
+        _option(
+            one.name,
+            one.default,
+            _sentence(said.get(one.name, one.name)),
+            "int" in str(one.annotation),
+        )
         for one in inspect.signature(found).parameters.values()
         if one.kind is one.KEYWORD_ONLY
     ]
