@@ -207,6 +207,14 @@ for target in ("b", f"DIRECTORY '{Path('folder').absolute()}' STORED AS PARQUET"
     except NotSupportedError as error:
         assert "Hive's own writer neither moves" in error.message, error
 assert Path("folder/kept").exists()
+
+# Spark moves none into a table without partitions.
+spark.conf.set("spark.sql.hive.convertMetastoreParquet", "true")
+spark.sql("INSERT INTO b VALUES ('sesame')")
+assert spark.table("b").first().ssn == "sesame"
+assert list(Path("warehouse/b").glob("_KEY_MATERIAL_FOR_*"))
+spark.sql("TRUNCATE TABLE b")
+spark.conf.set("spark.sql.hive.convertMetastoreParquet", "false")
 spark.conf.set("parquet.encryption.key.material.store.internally", "true")
 
 # It takes no setting that nobody has set for one of the table's, nor another spelling of true.

@@ -65,7 +65,7 @@ def test_plaintext_is_left_and_the_hint_works(lake: Lake) -> None:
     lake.sql(hint[back : hint.index(")", back) + 1])
     allowing = lake.with_options({"encryption.plaintext-files": "allow"})
     expire = hint.index("CALL", back + 1)
-    lake.sql(hint[expire : hint.index("))", expire) + 2].replace("<catalog>", allowing.catalog))
+    lake.sql(hint[expire : hint.index("')", expire) + 2].replace("<catalog>", allowing.catalog))
     assert repair_table(lake.spark, table).ok
     assert lake.ids(table) == [1]
     lake.assert_encrypted()

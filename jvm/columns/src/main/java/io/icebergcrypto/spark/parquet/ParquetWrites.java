@@ -84,6 +84,7 @@ public final class ParquetWrites extends FormatChecks {
   /** Whether a partition that may be written is not where Spark would put it. */
   private static boolean isElsewhere(InsertIntoHadoopFsRelationCommand write, CatalogTable table) {
     return table.tracksPartitionsInCatalog()
+        && table.partitionColumnNames().nonEmpty() // of Hive's tables, all track partitions
         && SparkSession.active()
             .sessionState()
             .catalog()
