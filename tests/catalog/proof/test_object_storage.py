@@ -353,8 +353,10 @@ def test_no_more_requests_than_plaintext(session: OtherSession, store: ObjectSto
                 requests = len(store.proxy.requests)
                 least[told] = min(requests, least.get(told, requests))
     print(store.kind, counted)  # noqa: T201
+    # a commit looks at the footer of each new file, and ADLS's streams ask when they are opened, too
+    more = {"INSERT": 1} if store.kind == "adls" else {}
     for told in statements:
-        assert counted["lake"][told] <= counted["plain"][told], counted
+        assert counted["lake"][told] <= counted["plain"][told] + more.get(told, 0), counted
 
 
 def test_purges_ask_for_few_files_by_themselves(session: OtherSession, store: ObjectStore) -> None:
