@@ -57,6 +57,7 @@ def settings(world: World, cores: int, memory: str) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(world.root / "spark-warehouse"),
+        "spark.iceberg-crypto.settings-from": "session",  # each application is a session of its own
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.jars": ",".join(map(str, jars)),
         "spark.driver.extraClassPath": os.pathsep.join(
