@@ -209,9 +209,8 @@ final class KeyAudit {
   /** What is wrong with the table as a whole, and so with the use of all its keys. */
   private String tableProblem() {
     Stream<String> told =
-        MetadataFindings.of(table.name(), metadata, hive, null, null, false).stream()
-            .filter(one -> OF_TABLE.contains(one.kind()))
-            .map(Finding::problem);
+        new MetadataFindings(table.name(), metadata, hive, null, null, false)
+            .search().stream().filter(one -> OF_TABLE.contains(one.kind())).map(Finding::problem);
     return joined(
         Stream.concat(told, Stream.ofNullable(PlaintextFindings.count(metadata)))
             .toArray(String[]::new));

@@ -38,7 +38,17 @@ final class MetadataFindings {
   private final Set<String> masters; // of the KEKs that something needs
   private final List<Finding> found = new ArrayList<>();
 
-  private MetadataFindings(
+  /**
+   * Looks at nothing yet.
+   *
+   * @param name the table's full name
+   * @param hive whether it is a table of Hive, whose stock catalog makes a KEK with the first
+   *     snapshot
+   * @param allowed the master keys that the catalog allows; null: nobody says
+   * @param keys what the KMS says of the keys; null: nothing, and so nothing can be repaired
+   * @param asked whether the KMS was asked; if not, the call to repair is what there is to do
+   */
+  MetadataFindings(
       String name,
       TableMetadata metadata,
       boolean hive,
@@ -61,33 +71,17 @@ final class MetadataFindings {
             .collect(Collectors.toCollection(TreeSet::new));
   }
 
-  /**
-   * What is wrong.
-   *
-   * @param name the table's full name
-   * @param hive whether it is a table of Hive, whose stock catalog makes a KEK with the first
-   *     snapshot
-   * @param allowed the master keys that the catalog allows; null: nobody says
-   * @param keys what the KMS says of the keys; null: nothing, and so nothing can be repaired
-   * @param asked whether the KMS was asked; if not, the call to repair is what there is to do
-   */
-  static List<Finding> of(
-      String name,
-      TableMetadata metadata,
-      boolean hive,
-      AllowedKeyIds allowed,
-      EncryptionKeys keys,
-      boolean asked) {
-    MetadataFindings search = new MetadataFindings(name, metadata, hive, allowed, keys, asked);
-    search.keyId();
-    search.lostKeys();
-    search.properties();
+  /** Finds what is wrong. */
+  List<Finding> search() {
+    keyId();
+    lostKeys();
+    properties();
     Finding left = Finding.ofPlaintextLeft(name, metadata);
     if (left != null) {
-      search.found.add(left);
+      found.add(left);
     }
 
-    return search.found;
+    return found;
   }
 
   /** The table's key id against the master keys that wrapped its KEKs. */

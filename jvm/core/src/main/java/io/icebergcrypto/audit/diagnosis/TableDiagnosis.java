@@ -191,7 +191,7 @@ public final class TableDiagnosis {
     this.keysKnown = keys != null;
     boolean hive = CatalogBehind.isHive(behind());
     AllowedKeyIds allowed = ours == null ? null : ours.allowedKeyIds();
-    found.addAll(MetadataFindings.of(name, metadata, hive, allowed, keys, close));
+    found.addAll(new MetadataFindings(name, metadata, hive, allowed, keys, close).search());
     examineSnapshots(table, hive);
     if (!trusted) {
       found.replaceAll(
