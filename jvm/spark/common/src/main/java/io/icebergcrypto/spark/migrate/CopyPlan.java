@@ -69,23 +69,52 @@ final class CopyPlan {
   /** Files that are copied together, by what they have in common. */
   private record Kind(long versions, int specId, FileFormat format) {}
 
-  /**
-   * Files that are copied together.
-   *
-   * @param source what they are read from
-   * @param specId their partition spec
-   * @param format what their copies are
-   * @param units what each of them is, with its delete files
-   */
-  record Group(
-      BaseTable source, int specId, FileFormat format, List<FileScanTask> files, List<Unit> units) {
+  /** Files that are copied together. */
+  static final class Group {
+    private final BaseTable source;
+    private final Kind kind;
+    private final List<FileScanTask> files = new ArrayList<>();
+    private final List<Unit> units = new ArrayList<>();
+    private long bytes;
+
     private Group(BaseTable source, Kind kind) {
-      this(source, kind.specId(), kind.format(), new ArrayList<>(), new ArrayList<>());
+      this.source = source;
+      this.kind = kind;
+    }
+
+    private void add(FileScanTask file, Unit unit) {
+      files.add(file);
+      units.add(unit);
+      bytes += file.file().fileSizeInBytes();
+    }
+
+    /** What they are read from. */
+    BaseTable source() {
+      return source;
+    }
+
+    /** Their partition spec. */
+    int specId() {
+      return kind.specId();
+    }
+
+    /** What their copies are. */
+    FileFormat format() {
+      return kind.format();
+    }
+
+    List<FileScanTask> files() {
+      return files;
+    }
+
+    /** What each of them is, with its delete files. */
+    List<Unit> units() {
+      return units;
     }
 
     /** Their length together. */
     long bytes() {
-      return files.stream().mapToLong(task -> task.file().fileSizeInBytes()).sum();
+      return bytes;
     }
   }
 
@@ -355,7 +384,6 @@ final class CopyPlan {
     long bit = 1L << version;
     BaseTable source = views.of(base, versions.get(version).schemaId());
     Map<Kind, Group> open = new HashMap<>();
-    Map<Kind, Long> bytes = new HashMap<>(); // of each of these
     Consumer<FileScanTask> collect =
         task -> {
           Unit unit = firstWithout(task, bit, true);
@@ -365,11 +393,8 @@ final class CopyPlan {
           if ((missing & bit) != 0) {
             Kind kind = new Kind(missing, task.file().specId(), formatOf(task));
             Group group = open.computeIfAbsent(kind, key -> new Group(source, key));
-            group.files().add(task);
-            group.units().add(unit);
-            long openBytes = bytes.merge(kind, task.file().fileSizeInBytes(), Long::sum);
-            if (size.isFull(openBytes, group.files().size())) {
-              bytes.remove(kind);
+            group.add(task, unit);
+            if (size.isFull(group.bytes(), group.files().size())) {
               each.accept(open.remove(kind));
             }
           }
