@@ -26,7 +26,8 @@ final class TellTasks extends Rule<LogicalPlan> {
   public LogicalPlan apply(LogicalPlan plan) {
     SparkSession spark = SparkSession.active();
     Configuration session = spark.sessionState().newHadoopConf();
-    SettingsGuard.ALL.forEach(guard -> guard.tell(DeltaStatistics.deciding(session)));
+    java.util.Map<String, String> deciding = DeltaStatistics.deciding(session);
+    SettingsGuard.ALL.forEach(guard -> guard.tell(deciding));
     try {
       Protections.guarded(session);
     } catch (InvalidConfigurationException e) {

@@ -12,7 +12,6 @@ import io.icebergcrypto.spark.columns.FormatChecks;
 import io.icebergcrypto.spark.columns.FromScala;
 import io.icebergcrypto.spark.columns.LateSettings;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
@@ -97,12 +96,7 @@ record OtherWrites(String target, Map<String, String> options) {
       return;
     }
 
-    Configuration session = spark.sessionState().newHadoopConf();
-    List<String> ignored =
-        LateSettings.unlike(
-            options,
-            SessionProperties::isOfParquet,
-            name -> session.get(name.toLowerCase(Locale.ROOT)));
+    List<String> ignored = ParquetWrites.unlike(options, spark.sessionState().newHadoopConf());
     if (!ignored.isEmpty()) {
       throw new InvalidConfigurationException(
           String.format(

@@ -10,6 +10,7 @@ import io.icebergcrypto.spark.columns.FormatChecks;
 import io.icebergcrypto.spark.columns.LateSettings;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -109,15 +110,25 @@ public final class ParquetWrites extends FormatChecks {
     ParquetCryptoFactory.checkSession(hadoop, target);
   }
 
+  /**
+   * The names, sorted, of those settings of keys that a session does not have, or has with other
+   * values.
+   *
+   * @param settings by names in any case; others than of keys do not count
+   */
+  static List<String> unlike(Map<String, String> settings, Configuration session) {
+    return LateSettings.unlike(
+        settings,
+        SessionProperties::isOfParquet,
+        name -> session.get(name.toLowerCase(Locale.ROOT)));
+  }
+
   /** Hive's writer has the session's settings. Those of a table or a write would do nothing. */
   @Override
   protected void checkHiveWrite(String target, Configuration hadoop) {
     Configuration session = SparkSession.active().sessionState().newHadoopConf();
     List<String> ignored =
-        LateSettings.unlike(
-            SessionProperties.below(hadoop, SessionProperties.OF_PARQUET),
-            SessionProperties::isOfParquet,
-            name -> session.get(name.toLowerCase(Locale.ROOT)));
+        unlike(SessionProperties.below(hadoop, SessionProperties.OF_PARQUET), session);
     if (!ignored.isEmpty()) {
       throw new NotSupportedException(
           String.format(
