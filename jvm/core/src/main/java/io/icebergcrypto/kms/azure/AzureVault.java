@@ -205,7 +205,8 @@ final class AzureVault {
 
     return new Version(
         kid.group("version"),
-        !(attributes.get("enabled") instanceof JsonPrimitive enabled) || enabled.getAsBoolean(),
+        !(attributes.get("enabled") instanceof JsonPrimitive enabled)
+            || !enabled.getAsString().equals("false"),
         JsonHttp.number(attributes, "created"));
   }
 
