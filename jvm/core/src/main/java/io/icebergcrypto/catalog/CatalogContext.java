@@ -71,7 +71,7 @@ public record CatalogContext(
    * @throws InvalidConfigurationException when the settings do not fit the catalog behind
    */
   public CatalogContext {
-    behind.authenticatesMetadata(settings);
+    behind.authenticatesMetadata(settings); // or refuses them
   }
 
   /** Whether the metadata of encrypted tables is authenticated. */

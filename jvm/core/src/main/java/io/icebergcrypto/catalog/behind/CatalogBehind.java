@@ -184,8 +184,9 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    * @throws InvalidConfigurationException when that is wanted of a catalog for which it is not made
    */
   public boolean authenticatesMetadata(CatalogSettings settings) {
-    boolean wanted = settings.authenticatesMetadata(keepsPointerOnly());
-    if (wanted && !keepsPointerOnly()) {
+    boolean pointerOnly = keepsPointerOnly();
+    boolean wanted = settings.authenticatesMetadata(pointerOnly);
+    if (wanted && !pointerOnly) {
       throw new InvalidConfigurationException(
           String.format(
               "It has %s=require, but this is not meant for catalog class %s",
@@ -350,8 +351,7 @@ public record CatalogBehind(Catalog catalog, Map<String, String> configured, Obj
    * @throws InvalidConfigurationException before anything is deleted
    */
   public void requireOwnFiles(String table, Map<String, String> properties) {
-    String gcEnabled = properties.get(TableProperties.GC_ENABLED);
-    if (gcEnabled == null && mayShareFiles(gcEnabled)) {
+    if (hasBranches() && !properties.containsKey(TableProperties.GC_ENABLED)) {
       throw new InvalidConfigurationException(
               "nothing was deleted: without gc.enabled=true, other branches may need its files",
               "Keep them. Set gc.enabled=true only if no other branch, tag or older commit is to be"
