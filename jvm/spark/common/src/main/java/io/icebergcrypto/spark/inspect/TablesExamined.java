@@ -21,7 +21,6 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Queue;
 import java.util.Set;
 import java.util.TreeSet;
@@ -119,7 +118,8 @@ public final class TablesExamined {
       if (one.view()) {
         others++;
       } else if (one.failure() != null) {
-        unlisted(one.name(), one.failure(), Objects.requireNonNullElse(one.hint(), ""));
+        Left left = Left.of(one);
+        unlisted(left.table(), left.problem(), left.hint());
       } else {
         tables.add(one.name());
       }
