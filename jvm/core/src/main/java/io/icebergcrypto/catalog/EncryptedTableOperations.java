@@ -31,6 +31,7 @@ import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.io.FileIO;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -246,7 +247,8 @@ final class EncryptedTableOperations implements ForwardingOperations {
         (base == null || base.encryptionKeys().isEmpty())
             && metadata.changes().stream()
                 .anyMatch(MetadataUpdate.AddEncryptionKey.class::isInstance);
-    return addsFirstKey && ServerRefusal.is(e, delegate)
+    boolean isGone = base != null && e instanceof NoSuchTableException;
+    return addsFirstKey && !isGone && ServerRefusal.is(e, delegate)
         ? ServerRefusal.ofKeys(e).inTable(keys.tableName())
         : e;
   }

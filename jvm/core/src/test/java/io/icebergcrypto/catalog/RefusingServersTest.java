@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.catalog.Catalog;
@@ -27,6 +28,7 @@ import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
 import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
+import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -316,6 +318,21 @@ class RefusingServersTest extends LakeFixture {
       assertThat(catalog.loadTable(T).properties()).containsEntry("encryption.key-id", "k1");
       catalog.dropTable(T, false);
     }
+  }
+
+  /** What is gone does not refuse keys. */
+  @Test
+  void aTableThatWasDroppedHasNotRefusedItsKey() throws IOException {
+    EncryptedCatalog server = refusing("key 503 E");
+    assertThatThrownBy(() -> TestLake.createTable(server, "t", Map.of())).isNotNull();
+    BaseTable table = (BaseTable) catalog.loadTable(T);
+    TableMetadata base = TestLake.metadata(table);
+    assertThat(base.encryptionKeys()).isEmpty();
+    TableMetadata next =
+        TableMetadata.buildFrom(base).setProperties(Map.of("owner", "sales")).build();
+    lake.openStock().dropTable(T, false);
+    assertThatThrownBy(() -> table.operations().commit(base, next))
+        .isInstanceOf(NoSuchTableException.class);
   }
 
   private static long first(Table table) {
