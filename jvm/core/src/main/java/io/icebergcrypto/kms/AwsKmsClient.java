@@ -14,7 +14,4 @@ package io.icebergcrypto.kms;
  */
 public final class AwsKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;
-
-  /** Iceberg makes one by this constructor and then calls {@link #initialize}. */
-  public AwsKmsClient() {}
 }

@@ -1,8 +1,8 @@
 package io.icebergcrypto.kms;
 
+import io.icebergcrypto.kms.call.DaemonThreads;
 import io.icebergcrypto.kms.call.KeyCache;
 import io.icebergcrypto.kms.call.KmsMetrics;
-import io.icebergcrypto.kms.call.Later;
 import io.icebergcrypto.kms.call.Resilience;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
@@ -126,7 +126,7 @@ final class ClientState {
   }
 
   private void closeWhenIdle(long idleMs) {
-    Later.after(idleMs, () -> closeIfIdle(idleMs));
+    DaemonThreads.later(idleMs, () -> closeIfIdle(idleMs));
   }
 
   private void forget() {

@@ -13,7 +13,8 @@ import java.util.Map;
 import org.apache.iceberg.encryption.KeyManagementClient;
 
 /**
- * What this project's KMS clients have in common. The configuration travels to executors; the login
+ * What this project's KMS clients have in common. Iceberg makes one by its constructor without
+ * arguments, and then calls {@link #initialize}. The configuration travels to executors; the login
  * and the connections are made by the first call in each JVM, and stay there.
  */
 abstract class ConfiguredKmsClient

@@ -15,7 +15,4 @@ package io.icebergcrypto.kms;
  */
 public final class HadoopKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;
-
-  /** Iceberg makes one by this constructor and then calls {@link #initialize}. */
-  public HadoopKmsClient() {}
 }

@@ -18,9 +18,6 @@ import java.util.Map;
 public final class KeystoreKmsClient extends ConfiguredKmsClient {
   private static final long serialVersionUID = 1L;
 
-  /** Iceberg makes one by this constructor and then calls {@link #initialize(Map)}. */
-  public KeystoreKmsClient() {}
-
   /** Reads the keystore, too, so that a catalog without its password does not start. */
   @Override
   public void initialize(Map<String, String> properties) {

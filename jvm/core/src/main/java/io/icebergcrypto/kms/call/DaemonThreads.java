@@ -2,6 +2,7 @@ package io.icebergcrypto.kms.call;
 
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Makes threads that do not keep the JVM from its end. They have nothing of the thread that needed
@@ -9,6 +10,9 @@ import java.util.concurrent.ThreadFactory;
  * its context class loader.
  */
 public record DaemonThreads(String name) implements ThreadFactory {
+  /** Not of the JVM's shared pool, which may be busy with Spark's work, or with a user's. */
+  private static final ScheduledThreadPoolExecutor LATER = timer("iceberg-crypto-kms-later");
+
   /** Work that may raise an error. */
   @FunctionalInterface
   public interface Work<T, E extends Exception> {
@@ -20,6 +24,11 @@ public record DaemonThreads(String name) implements ThreadFactory {
     ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1, new DaemonThreads(name));
     timer.setRemoveOnCancelPolicy(true);
     return timer;
+  }
+
+  /** Runs short work after that many milliseconds; nothing that correctness hangs on. */
+  public static void later(long ms, Runnable work) {
+    LATER.schedule(work, ms, TimeUnit.MILLISECONDS);
   }
 
   /**

@@ -210,7 +210,7 @@ public final class KeyCache {
       wipe(entry); // closed while this was loading
       byEnd.clear();
     } else {
-      Later.after(ttlMs, this::wipeEnded);
+      DaemonThreads.later(ttlMs, this::wipeEnded);
     }
   }
 

@@ -54,7 +54,7 @@ final class HadoopHttp {
 
   /** The error for an answer of 200 that no Hadoop KMS returns. */
   IcebergCryptoException noHadoopKms(String operation, String keyId) {
-    return errors.of(new JsonHttp.Answer(200, new JsonObject(), Map.of()), operation, keyId);
+    return errors.of(new JsonHttp.Answer(200, new JsonObject(), ""), operation, keyId);
   }
 
   private JsonHttp.Answer ask(URI server, String keyId, String path, JsonObject body) {

@@ -30,10 +30,8 @@ import java.security.KeyStore;
 import java.security.cert.Certificate;
 import java.security.cert.CertificateFactory;
 import java.util.Collection;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
-import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -74,9 +72,9 @@ public final class JsonHttp {
    *
    * @param status HTTP's status code
    * @param body of the answer, see {@link #object(String)}
-   * @param headers the first value of each, by lower-case name
+   * @param location what the header of that name says; empty when there is none
    */
-  public record Answer(int status, JsonObject body, Map<String, String> headers) {
+  public record Answer(int status, JsonObject body, String location) {
     /** Whether it says that requests come too often (RFC 6585, section 4). */
     public boolean isThrottled() {
       return status == 429;
@@ -184,7 +182,8 @@ public final class JsonHttp {
         throw Proxies.loginAsked(kms, uri);
       }
 
-      return new Answer(response.statusCode(), object(response.body()), firstOf(response));
+      String location = response.headers().firstValue("location").orElse("");
+      return new Answer(response.statusCode(), object(response.body()), location);
     } catch (ExecutionException e) {
       giveUp(used);
       throw failed(e.getCause());
@@ -291,15 +290,6 @@ public final class JsonHttp {
     } catch (JsonParseException e) {
       return new JsonObject(); // a proxy's page, say: the status tells
     }
-  }
-
-  private static Map<String, String> firstOf(HttpResponse<?> response) {
-    Map<String, String> first = new TreeMap<>();
-    response
-        .headers()
-        .map()
-        .forEach((name, values) -> first.put(name.toLowerCase(Locale.ROOT), values.get(0)));
-    return first;
   }
 
   /** A failure's message; a refused connection has none. */

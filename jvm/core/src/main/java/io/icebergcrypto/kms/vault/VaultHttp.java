@@ -141,7 +141,7 @@ final class VaultHttp {
 
   private URI redirection(URI asked, JsonHttp.Answer answer) {
     try {
-      URI active = asked.resolve(answer.headers().getOrDefault("location", ""));
+      URI active = asked.resolve(answer.location());
       return HttpsAddress.parse(active.toString()).orElseThrow(() -> notVault(answer));
     } catch (IllegalArgumentException e) {
       throw notVault(answer);

@@ -53,6 +53,6 @@ class AzureErrorsTest {
 
   private static IcebergCryptoException error(int status, String body) {
     return new AzureErrors(AZURE, AzureKeyId.of("k", AZURE), "unwrapkey")
-        .of(new JsonHttp.Answer(status, JsonHttp.object(body), Map.of()));
+        .of(new JsonHttp.Answer(status, JsonHttp.object(body), ""));
   }
 }

@@ -62,6 +62,6 @@ class GcpErrorsTest {
 
   private static IcebergCryptoException error(int status, String body) {
     return new GcpErrors(CONFIG, "k")
-        .of("decrypt", new JsonHttp.Answer(status, JsonHttp.object(body), Map.of()));
+        .of("decrypt", new JsonHttp.Answer(status, JsonHttp.object(body), ""));
   }
 }

@@ -44,8 +44,7 @@ class GcpFuzzTest {
         round -> {
           String body = round.mutated(round.oneOf(valid));
           GcpErrors.oauth(body);
-          JsonHttp.Answer answer =
-              new JsonHttp.Answer(status(round), JsonHttp.object(body), Map.of());
+          JsonHttp.Answer answer = new JsonHttp.Answer(status(round), JsonHttp.object(body), "");
           return parsed(answer, new GcpErrors(CONFIG, "k1").of("decrypt", answer));
         });
     String key = "{\"plaintext\": \"MDEyMzQ1Njc4OWFiY2RlZg==\", \"plaintextCrc32c\": \"%d\"}";

@@ -64,6 +64,6 @@ class HadoopErrorsTest {
 
   private static IcebergCryptoException error(int status, String body, String operation) {
     return new HadoopErrors(CONFIG)
-        .of(new JsonHttp.Answer(status, JsonHttp.object(body), Map.of()), operation, "k");
+        .of(new JsonHttp.Answer(status, JsonHttp.object(body), ""), operation, "k");
   }
 }

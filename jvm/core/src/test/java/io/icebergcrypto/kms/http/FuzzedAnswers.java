@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.testing.Fuzz;
-import java.util.Map;
 
 /** Hostile answers in the name of a KMS, and what must become of each. */
 public final class FuzzedAnswers {
@@ -15,7 +14,7 @@ public final class FuzzedAnswers {
 
   public static JsonHttp.Answer answer(Fuzz round, String... valid) {
     return new JsonHttp.Answer(
-        status(round), JsonHttp.object(round.mutated(round.oneOf(valid))), Map.of());
+        status(round), JsonHttp.object(round.mutated(round.oneOf(valid))), "");
   }
 
   public static int status(Fuzz round) {

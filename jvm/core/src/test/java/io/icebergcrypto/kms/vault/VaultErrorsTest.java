@@ -25,7 +25,7 @@ class VaultErrorsTest {
     JsonArray said = new JsonArray();
     said.add("invalid ciphertext: version is too new");
     body.add("errors", said);
-    JsonHttp.Answer answer = new JsonHttp.Answer(400, body, Map.of());
+    JsonHttp.Answer answer = new JsonHttp.Answer(400, body, "");
     assertThat(ERRORS.of(answer, VaultKeys.DECRYPT, "k"))
         .isInstanceOf(KmsUnavailableException.class)
         .hasMessageContainingAll("version of key 'k'", "not yet", "active cluster", "snapshot");
@@ -35,7 +35,7 @@ class VaultErrorsTest {
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
   void onlyATokenThatLivesIsRefusedTheKey(boolean lives) {
-    JsonHttp.Answer answer = new JsonHttp.Answer(403, new JsonObject(), Map.of());
+    JsonHttp.Answer answer = new JsonHttp.Answer(403, new JsonObject(), "");
     assertThat(Causes.isOfKey(ERRORS.denied(lives, answer, VaultKeys.DECRYPT, "k")))
         .isEqualTo(lives);
   }

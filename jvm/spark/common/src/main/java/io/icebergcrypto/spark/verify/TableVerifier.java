@@ -272,7 +272,8 @@ public final class TableVerifier {
 
     subject.putAll(notes);
     Finding left = Finding.ofPlaintextLeft(table.name(), metadata);
-    return new VerifyResult(subject, start, FileSet.union(checked), tally, left, this::release);
+    return new VerifyResult(
+        subject, start, FileSet.all(checked).rows(), tally, left, this::release);
   }
 
   private boolean isEncrypted() {
@@ -392,7 +393,7 @@ public final class TableVerifier {
         JavaSparkContext.fromSparkContext(spark.sparkContext())
             .broadcast(new Storage(TableFileIO.listed(table.io())));
     StrayTasks tasks = new StrayTasks(storage, FileKind.STRAY, Depth.MAGIC, progress.counter());
-    Dataset<Row> known = FileSet.union(checked).select(PATH).union(reached.select(PATH));
+    Dataset<Row> known = FileSet.all(checked).rows().select(PATH).union(reached.select(PATH));
     try (Folders folders = new Folders(spark, storage)) {
       Dataset<Row> strays = Folders.without(folders.files(foldersOf(metadata)), known);
       Size size = FileSet.of(strays).size();

@@ -4,15 +4,14 @@ import io.icebergcrypto.IcebergCryptoException;
 import io.icebergcrypto.io.checked.ExpectedFile;
 import io.icebergcrypto.io.checked.KeyMetadataLengths;
 import io.icebergcrypto.io.cipher.AesGcm;
+import io.icebergcrypto.kms.KeystoreKmsClient;
 import io.icebergcrypto.parquet.ParquetCryptoFactory;
 import java.nio.ByteBuffer;
 import java.util.List;
-import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.iceberg.encryption.AesGcmInputFile;
 import org.apache.iceberg.encryption.EncryptedFiles;
-import org.apache.iceberg.encryption.KeyManagementClient;
 import org.apache.iceberg.encryption.NativeEncryptionKeyMetadata;
 import org.apache.iceberg.encryption.StandardEncryptionManager;
 import org.apache.iceberg.io.InputFile;
@@ -21,9 +20,9 @@ import org.apache.parquet.crypto.DecryptionKeyRetriever;
 
 /** What key metadata says of one file. Secret: it has the file's key. */
 public final class FileKey {
-  /** Reads key metadata, and needs no key for that. */
+  /** Reads key metadata, which asks no KMS: this one has no keystore. */
   private static final StandardEncryptionManager READER =
-      new StandardEncryptionManager(List.of(), "none", 16, new NoKms());
+      new StandardEncryptionManager(List.of(), "none", 16, new KeystoreKmsClient());
 
   private final byte[] key;
   private final byte[] aadPrefix;
@@ -107,24 +106,5 @@ public final class FileKey {
   @Override
   public String toString() {
     return "the key of a file";
-  }
-
-  private static final class NoKms implements KeyManagementClient {
-    private static final long serialVersionUID = 1L;
-
-    @Override
-    public ByteBuffer wrapKey(ByteBuffer key, String wrappingKeyId) {
-      throw new UnsupportedOperationException();
-    }
-
-    @Override
-    public ByteBuffer unwrapKey(ByteBuffer wrappedKey, String wrappingKeyId) {
-      throw new UnsupportedOperationException();
-    }
-
-    @Override
-    public void initialize(Map<String, String> properties) {
-      throw new UnsupportedOperationException();
-    }
   }
 }

@@ -1,6 +1,5 @@
 package io.icebergcrypto.spark.verify.scan;
 
-import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -70,17 +69,6 @@ public final class FileSet {
 
   private FileSet few(List<Row> rows) {
     return few(spark, rows, schema);
-  }
-
-  /** All files of sets that have the same columns. */
-  public static Dataset<Row> union(List<FileSet> sets) {
-    FileSet first = sets.get(0);
-    List<Row> few = new ArrayList<>();
-    sets.stream().filter(FileSet::isFew).forEach(set -> few.addAll(set.few));
-    return sets.stream()
-        .filter(set -> !set.isFew())
-        .map(FileSet::rows)
-        .reduce(first.few(few).rows(), Dataset::union);
   }
 
   /** Whether it has no file. */
@@ -167,9 +155,10 @@ public final class FileSet {
 
   /** All files of sets that have the same columns: on the driver, if it holds all of them. */
   public static FileSet all(List<FileSet> sets) {
-    return sets.stream().allMatch(FileSet::isFew)
-        ? sets.get(0).few(sets.stream().flatMap(set -> set.few.stream()).toList())
-        : of(union(sets));
+    List<Row> few = sets.stream().filter(FileSet::isFew).flatMap(set -> set.few.stream()).toList();
+    return sets.stream()
+        .filter(set -> !set.isFew())
+        .reduce(sets.get(0).few(few), (all, set) -> of(all.rows().union(set.rows())));
   }
 
   /** The same, independent of what it was made of. */
