@@ -215,6 +215,8 @@ def test_help_has_examples_that_parse_and_exit_codes(
     shown = " ".join((command.help or "").split())
     if words != ("report", "schema"):
         assert re.search(r"Exit codes: 0 .*\b2 .*\b64 the command is wrong", shown), words
+    if words[0] in ("doctor", "inspect", "keys", "verify"):
+        assert re.search(r"Exit codes: 0 .*\b1 \w.*\b2 ", shown), words
     told = re.sub(r"\\\n *", "", command.help or "")
     lines = re.findall(r"iceberg-crypto ((?:[^\n|)\"]|\"[^\"]*\")+)", told.partition("Example")[2])
     assert lines or words == ("report", "schema")

@@ -86,9 +86,3 @@ def test_the_commands_exit_codes(
     command: Callable[..., tuple[Result, list[Any]]], answer: dict[str, Any], code: int
 ) -> None:
     assert command("keys", "lake.db.t", answer=answer)[0].exit_code == code
-
-
-def test_the_command_as_json(command: Callable[..., tuple[Result, list[Any]]]) -> None:
-    result, _ = command("keys", "lake.db.t", "--output", "json", answer=keys_json())
-    found = json.loads(result.stdout)
-    assert (found["ok"], found["keys"][0]["kind"]) == (True, "master")

@@ -6,9 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
-import io.icebergcrypto.BadWrappedKeyException;
 import io.icebergcrypto.KmsUnavailableException;
-import io.icebergcrypto.NotSupportedException;
 import io.icebergcrypto.kms.CachingKmsClient;
 import io.icebergcrypto.kms.KmsClients;
 import java.io.IOException;
@@ -101,29 +99,6 @@ class VaultSetUpTest {
     }
 
     assertThat(requests).containsExactly("lookup-self", "transit", "encrypt", "binding", "encrypt");
-  }
-
-  /** Another application's use of the key gives them, too. */
-  @Test
-  void bareCiphertextsAreReadOnlyIfThatIsAskedFor() throws IOException {
-    ByteBuffer bare = ByteBuffer.wrap("vault:v1:AAAA".getBytes(UTF_8));
-    try (CachingKmsClient client = client(Map.of())) {
-      assertThatThrownBy(() -> client.unwrapKey(bare, "k1"))
-          .isInstanceOf(NotSupportedException.class)
-          .hasMessageContainingAll("'k1'", "encryption.kms.vault.read-bare=true");
-    }
-
-    assertThat(requests).doesNotContain("decrypt", "binding");
-    for (String property : List.of("read-bare=true", "wrapped-format=bare")) {
-      String[] set = property.split("=");
-      requests.clear();
-      try (CachingKmsClient client = client(Map.of("encryption.kms.vault." + set[0], set[1]))) {
-        assertThatThrownBy(() -> client.unwrapKey(bare, "k1")) // the server knows no bare ones
-            .isInstanceOf(BadWrappedKeyException.class);
-      }
-
-      assertThat(requests).contains("binding");
-    }
   }
 
   @Test
