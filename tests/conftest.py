@@ -111,8 +111,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     terminalreporter.write_line(str(value))
 
 
-# Two workers have a Spark session each, three by night. Those who use one, but for programs that start one of their own in
-# a world.
+# Two workers have a Spark session each, three by night. Those who use one, but for programs that start one of their own
+# in a world.
 SESSIONS = ("spark", "spark of tables", "spark of the twin")
 WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/twin/", "tests/kms/test_outage.py")
 OF_TABLES = ("tests/catalog/tables/", "tests/tamper/")  # about half, by their time
