@@ -62,16 +62,18 @@ def compile_doubles(folder: Path, jar: Path, ours: Path) -> str:
     Returns:
         The name of the file system.
     """
-    package = Path("io", "icebergcrypto", "testing")
     sources = ROOT / "jvm" / "core" / "src" / "test" / "java"
-    names = ("NoChmodFileSystem", "NumberedDriver", "NumberedKms")
-    needed = (spark_jar("hadoop-client-api-*.jar"), *build_jars("test-jars", RUNTIME), ours)
-    paths = ["-cp", os.pathsep.join(map(str, needed)), "-sourcepath", sources]
-    files = [sources / package / f"{name}.java" for name in names]
-    subprocess.run(["javac", "-nowarn", "-d", folder, *paths, *files], check=True)
+
+    def compile_into(classes: Path, names: tuple[str, ...], *needed: Path) -> None:
+        paths = ["-cp", os.pathsep.join(map(str, needed)), "-sourcepath", sources]
+        files = [sources / "io" / "icebergcrypto" / "testing" / f"{name}.java" for name in names]
+        subprocess.run(["javac", "-nowarn", "-d", classes, *paths, *files], check=True)
+
+    hadoop = spark_jar("hadoop-client-api-*.jar")
+    compile_into(folder, ("NoChmodFileSystem", "NumberedDriver"), hadoop)
+    later = jar.with_suffix("")
+    compile_into(later, ("NumberedKms",), folder, *build_jars("test-jars", RUNTIME), ours)
     with ZipFile(jar, "w") as made:
-        for path in (folder / package).glob("*.class"):
-            if path.name.startswith("NumberedKms"):
-                made.write(path, package / path.name)
-                path.unlink()
+        for path in later.rglob("*.class"):
+            made.write(path, path.relative_to(later))
     return "io.icebergcrypto.testing.NoChmodFileSystem"
