@@ -1,4 +1,4 @@
-"""Tables while their KMS is away, slow or the wrong one. On a real Vault behind a proxy that fails."""
+"""Tables while their KMS is away. On a real Vault behind a proxy that fails."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -153,7 +153,7 @@ def test_a_verification_tells_what_it_could_not_check(
     assert (report.ok, report.problem_count, report.unchecked_count) == (False, 0, 1)
     (problem,) = report.problems
     assert (problem.kind, problem.unchecked, problem.code) == ("manifest list", True, "unreadable")
-    assert "Vault" in problem.problem
+    assert "Vault" in problem.problem and f"'{key}'" in problem.problem
     assert verify_table(lake.spark, cut_off.table(), deep=True).ok
 
 
@@ -199,57 +199,6 @@ def test_a_key_that_stays_away_keeps_no_other_table_from_being_verified(
     assert "a" in verified and len(verified) == 2, found
     (left,) = found.not_checked
     assert "Vault is sealed" in left["problem"]
-
-
-@pytest.mark.nightly
-def test_a_kms_that_goes_away_half_way(
-    lake: Lake, vault: VaultServer, proxy: FaultProxy, options: dict[str, str]
-) -> None:
-    """It answers for the key of one table, and no more: nothing is said of the other, and the whole is not ok."""
-    writer = new_session(lake, {**options, **UNSIGNED})
-    for name in ("a", "b"):
-        writer.insert(writer.create(name, key=vault.make_key()), [1])
-    own_login = {"encryption.kms.call-timeout-ms": "2001"}  # with equal settings it would be shared
-    cut_off = new_session(lake, {**options, **UNSIGNED, **own_login})
-    proxy.forget()
-    proxy.next = ["pass", "pass"]  # the login, one key
-    proxy.mode = ("status", 503, {}, '{"errors":["Vault is sealed"]}')
-    found = verify_catalog(lake.spark, f"{cut_off.catalog}.{cut_off.namespace}", deep=True)
-    proxy.mode = "pass"
-    whole, other = sorted(found.reports, key=lambda report: not report.ok)
-    assert (found.ok, found.exit_code, whole.ok) == (False, 2, True)
-    assert (other.ok, other.problem_count, other.unchecked_count) == (False, 0, 1)
-    (problem,) = other.problems
-    assert (problem.kind, problem.code) == ("manifest list", "unreadable")
-    assert other.key_id and f"'{other.key_id}'" in problem.problem
-    assert other.key_id != whole.key_id
-
-
-@pytest.mark.nightly
-def test_create_is_refused_before_anything_is_made(lake: Lake, key: str, proxy: FaultProxy) -> None:
-    proxy.mode = "down"
-    create = f"CREATE TABLE {lake.table()} (id INT) USING iceberg"
-    lake.refused(f"{create} TBLPROPERTIES ('encryption.key-id'='{key}')", "Vault", key)
-    proxy.mode = "pass"
-    lake.refused(f"{create} TBLPROPERTIES ('encryption.key-id'='no-such-key')", "no-such-key")
-    assert not lake.sql(f"SHOW TABLES IN {lake.catalog}.{lake.namespace}")
-
-
-@pytest.mark.nightly
-def test_a_slow_kms_is_waited_for(lake: Lake, key: str, proxy: FaultProxy) -> None:
-    proxy.mode = "slow"
-    table = lake.insert(lake.create(key=key), [1])
-    assert lake.ids(table) == [1]
-
-
-@pytest.mark.nightly
-def test_another_kms_says_whose_key_it_is(lake: Lake, hadoop: Lake, key: str) -> None:
-    """A table that Vault's key encrypts, in a catalog with a keystore."""
-    lake.insert(lake.create(key=key), [1])
-    stranger = hadoop.with_options({})
-    stranger.namespace = lake.namespace
-    text = stranger.refused(f"SELECT * FROM {stranger.table()}", "vault", "keystore", key)
-    assert "BadWrappedKeyException" in text
 
 
 Operation = Callable[[Lake, str], Any]
