@@ -1,11 +1,15 @@
-"""Streams whose table is encrypted, decrypted or reencrypted in place: what a sink committed is not written again."""
+"""Streams whose table is encrypted, decrypted or reencrypted in place: what a sink committed is not written again.
+
+And one between encrypted tables, which replaces its results.
+"""
 
 from pathlib import Path
 
 import pytest
-from harness.files import MARKER, change
+from harness.files import MARKER, change, marker_in
 from harness.lake import Lake
 from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming import StreamingQuery
 
 from pyspark_iceberg_crypto import (
     decrypt_table,
@@ -26,6 +30,10 @@ def write_new(lake: Lake, source: str, target: str, checkpoint: Path, **options:
         .trigger(availableNow=True)
         .toTable(target)
     )
+    wait_for_end(query)
+
+
+def wait_for_end(query: StreamingQuery) -> None:
     try:
         assert query.awaitTermination(120), "the stream did not end"
     finally:
@@ -72,6 +80,7 @@ def test_spark_sinks(hadoop: Lake, tmp_path: Path) -> None:
     decrypt_table(hadoop.spark, target, confirm=True)
     again_after()
     assert hadoop.ids(target) == [1, 1, 2, 2, 3, 3]
+    assert not marker_in(tmp_path), "the checkpoints"
 
 
 @pytest.mark.nightly
@@ -98,3 +107,25 @@ def test_spark_readers(hadoop: Lake, tmp_path: Path) -> None:
         assert hadoop.ids(target)[-1] == new
         hadoop.sql(f"INSERT INTO {source} VALUES ({new + 1}, '{MARKER}', 'p')")
     assert hadoop.ids(target) == [1, 2, 3]
+    assert not marker_in(tmp_path), "the checkpoints"
+
+
+@pytest.mark.nightly
+def test_stream_of_complete_results(hadoop: Lake, tmp_path: Path) -> None:
+    source = hadoop.create("source")
+    target = hadoop.create("target", columns="part STRING, n BIGINT")
+    hadoop.insert(source, [1, 2], part="a")
+    hadoop.insert(source, [3], part="b")
+    query = (
+        hadoop.spark.readStream.table(source)
+        .groupBy("part")
+        .count()
+        .withColumnRenamed("count", "n")
+        .writeStream.outputMode("complete")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .toTable(target)
+    )
+    wait_for_end(query)
+    hadoop.assert_encrypted("the stream")
+    assert hadoop.rows(f"SELECT part, n FROM {target}") == [("a", 2), ("b", 1)]

@@ -141,6 +141,19 @@ class Prune(Operation):
 
     def run(self, pair: Pair, draw: Draw) -> None:
         pair.python(pair.ours, "prune_encryption_keys(spark, {t})")
+        if left := needless(pair.ours.metadata()):
+            raise Difference(f"prune_encryption_keys left keys that nothing needs: {left}")
+
+
+def needless(metadata: dict[str, Any]) -> list[dict[str, Any]]:
+    """Keys of no snapshot and no listed statistics file, of which a path's last counts, that are no KEKs either."""
+    keys = [{"properties": {}, **key} for key in metadata["encryption-keys"]]
+    of_path = {key["properties"].get("statistics-path"): key["key-id"] for key in keys}
+    needed = {one.get("key-id") for one in metadata.get("snapshots", ())}
+    for kind in ("statistics", "partition-statistics"):
+        needed |= {of_path.get(file["statistics-path"]) for file in metadata.get(kind, ())}
+    left = [key for key in keys if key["key-id"] not in needed]
+    return [key for key in left if "KEY_TIMESTAMP" not in key["properties"]]
 
 
 class Repair(Operation):

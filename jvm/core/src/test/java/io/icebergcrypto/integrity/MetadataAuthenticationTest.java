@@ -44,7 +44,6 @@ import org.apache.iceberg.Transaction;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
-import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.hadoop.HadoopFileIO;
 import org.apache.iceberg.io.InputFile;
@@ -319,46 +318,6 @@ public class MetadataAuthenticationTest extends LakeFixture {
   }
 
   // ---- other metadata in place
-
-  @Test
-  void anotherTablesMetadataIsRefused() throws IOException {
-    Table table = create("t");
-    Table other = create("other");
-    TestLake.append(table, 1);
-    TestLake.append(other, 2);
-    replace(file(table), Files.readString(file(other)));
-    if (backend == Backend.JDBC) {
-      assertRefused("it is of another table");
-    } else {
-      assertRefused("it is genuine, but of the table at", "db/other", "registration");
-    }
-  }
-
-  @Test
-  void anOlderVersionIsRefused() throws IOException {
-    Table table = TestLake.append(create("t"), 1);
-    String older = Files.readString(file(table));
-    TestLake.append(table, 2);
-    replace(file(table), older);
-    assertRefused("was put in place of version");
-  }
-
-  @Test
-  void onHadoopAPointerThatIsPutBackIsNotNoticed() throws IOException {
-    Table table = TestLake.append(create("t"), 1);
-    TestLake.append(table, 2);
-    Path current = file(table);
-    Files.delete(current);
-    Files.writeString(current.resolveSibling("version-hint.text"), "2");
-    Files.deleteIfExists(current.resolveSibling(".version-hint.text.crc"));
-    if (backend == Backend.HADOOP) {
-      assertThat(TestLake.ids(reloaded())).containsExactly(1L); // as SECURITY.md says
-    } else {
-      assertThatThrownBy(this::reloaded) // its pointer is in the database
-          .isInstanceOf(NotFoundException.class)
-          .hasMessageContaining(current.getFileName().toString());
-    }
-  }
 
   @Test
   void theMetadataOfADroppedTableOfTheSameNameIsRefused() throws IOException {

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Keys that stock Iceberg leaves, and that go. On Hive, the one catalog where it writes them; what
- * may go is tested on all catalogs, by {@code KeyRetentionTest} and {@link RandomHistoryTest}.
+ * may go is tested on all catalogs, by {@code KeyRetentionTest} and the histories of tests/twin.
  */
 @ParameterizedClass
 @EnumSource(names = "HIVE")
