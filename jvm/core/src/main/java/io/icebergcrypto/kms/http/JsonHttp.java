@@ -72,7 +72,7 @@ public final class JsonHttp {
    *
    * @param status HTTP's status code
    * @param body of the answer, see {@link #object(String)}
-   * @param location what the header of that name says; empty when there is none
+   * @param location what the header of that name says, or empty
    */
   public record Answer(int status, JsonObject body, String location) {
     /** Whether it says that requests come too often (RFC 6585, section 4). */
