@@ -192,6 +192,7 @@ def test_an_outage_right_after_the_commit_does_not_deny_it(lake: Lake) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.catalogs("rest")
+@pytest.mark.since("Iceberg 1.11 loses the keys of deletion vectors", iceberg="1.12")
 def test_encrypted_rows_that_another_client_adds_at_that_moment(lake: Lake) -> None:
     """The server takes them on a branch of their own. The next call decrypts them as well, as the hint says."""
     table = lake.insert(lake.create(write_delete_mode="merge-on-read"), [1, 2])

@@ -125,6 +125,10 @@ def test_old_formats_deletes_and_specs(hadoop: Lake) -> None:
 
 @pytest.mark.parametrize("version", ["1", "2"])
 @pytest.mark.nightly
+@pytest.mark.since(
+    "Iceberg 1.11 writes no row to a table once a column of a former sort order is dropped",
+    iceberg="1.12",
+)
 def test_columns_that_older_specs_and_sort_orders_had(hadoop: Lake, version: str) -> None:
     """Partition fields are dropped, then their columns: files of the older specs are copied, too."""
     table = hadoop.create(
