@@ -11,12 +11,13 @@ import click
 from rich.table import Table
 
 from pyspark_iceberg_crypto.cli import _opening, _session, _shared
+from pyspark_iceberg_crypto.cli._options import KmsCommand
 from pyspark_iceberg_crypto.reports._text import visible
 
 _OUTPUT = click.Choice(["table", "json", "csv"])
 
 
-@click.command(cls=_opening.OpeningCommand)
+@click.command(cls=KmsCommand)
 @click.argument("table", metavar="TABLE")
 @click.option("--where", metavar="FILTER", help="Which rows, such as \"day > '2026-01-01'\".")
 @click.option("--columns", metavar="A,B", help="Which columns; with commas between them.")

@@ -31,7 +31,6 @@ class _KeyCommand(KmsCommand):
     The profile's is as the profile says: its settings are no options then.
     """
 
-    kms_required = False
     kms_help = (
         "The kind of KMS. With it, --help shows its own options. Default: the KMS of --catalog."
     )

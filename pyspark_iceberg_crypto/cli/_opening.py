@@ -7,15 +7,8 @@ from typing import Any
 
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto.cli import _profile, _session, _shared
-from pyspark_iceberg_crypto.cli._options import KmsCommand, made_kms
+from pyspark_iceberg_crypto.cli._options import made_kms
 from pyspark_iceberg_crypto.errors import ConfigurationError
-
-
-class OpeningCommand(KmsCommand):
-    """A command with the options of a KMS, for a table of a catalog of the profile, or of a path."""
-
-    kms_help = "Where the catalog's master keys are. With it, --help shows the KMS's own options."
-    kms_required = False
 
 
 def place(

@@ -26,8 +26,7 @@ class KmsCommand(Command):
         kms: the only KMS there is, for a command that does not ask for it.
     """
 
-    kms_help = "The kind of KMS. With it, --help shows its own options."
-    kms_required = True
+    kms_help = "Where the catalog's master keys are. With it, --help shows the KMS's own options."
 
     def __init__(self, *args: Any, method: str = "", kms: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -37,20 +36,16 @@ class KmsCommand(Command):
     @property
     def kms_option(self) -> click.Option:
         """The option that names the KMS."""
-        choice = click.Choice(list(BY_TYPE))
-        return click.Option(["--kms"], type=choice, required=self.kms_required, help=self.kms_help)
+        return click.Option(["--kms"], type=click.Choice(list(BY_TYPE)), help=self.kms_help)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments, once it is known which KMS's options there are."""
         name = self.kms or named(args, "--kms")
         if name in BY_TYPE:
             ctx.meta["kms"] = name
-        elif not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
+        elif name is not None and not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
             # Said before the options of a KMS are taken for unknown ones.
-            if name is not None:
-                self.kms_option.type.convert(name, self.kms_option, ctx)
-            elif self.kms_required:
-                raise click.MissingParameter(ctx=ctx, param=self.kms_option)
+            self.kms_option.type.convert(name, self.kms_option, ctx)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:

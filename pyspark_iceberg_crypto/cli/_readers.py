@@ -10,9 +10,10 @@ import click
 
 from pyspark_iceberg_crypto import _names
 from pyspark_iceberg_crypto.cli import _opening, _session, _shared
+from pyspark_iceberg_crypto.cli._options import KmsCommand
 
 
-@click.command(cls=_opening.OpeningCommand)
+@click.command(cls=KmsCommand)
 @click.argument("table", metavar="TABLE")
 @click.option("--catalog-conf", **_session.CATALOG_CONF)
 @click.option("--config", **_session.CONFIG)

@@ -81,9 +81,6 @@ class Given:
 class SessionCommand(KmsCommand):
     """A command that opens a session; what the session needs is not among the arguments of its function."""
 
-    kms_help = "Where the catalog's master keys are. With it, --help shows the KMS's own options."
-    kms_required = False
-
     def sections(self, ctx: click.Context) -> dict[str, list[click.Option]]:
         """Return the options of sessions below the command's own."""
         return {"Spark and catalog options": list(OPTIONS[:-1]), **super().sections(ctx)}

@@ -162,18 +162,7 @@ class VerifyTablesReport(Evidence):
 
     def to_html(self) -> str:
         """Return one page for a browser or for print, which loads nothing from elsewhere."""
-        return _html.page(
-            self.target,
-            self.reports,
-            (self.signature, self._checked),
-            _html.Several(
-                _KINDS[self.exit_code],
-                f"{_words.mark(_KINDS[self.exit_code])} {_several.verdict(self)}",
-                self.not_checked,
-                [(one["table"], _words.left_out(one["encrypted"])) for one in self.left_out],
-                self.views,
-            ),
-        )
+        return _html.page(self.target, self.reports, (self.signature, self._checked), self)
 
     def _repr_html_(self) -> str:
         notes = [_html.note(report) for report in self.reports]
@@ -208,7 +197,7 @@ def _tables(found: VerifyTablesReport) -> RenderableType:
         )
     columns = ("", "table", "files", "bytes", "master key", "found")
     table = Records(columns, rows, title=("table",), right=("files", "bytes"))
-    known = _KINDS[found.exit_code]
+    known = _several.kind(found)
     verdict = Text(
         f"{_words.mark(known)} {advice(_several.verdict(found))}", f"bold {_COLOURS[known]}"
     )
@@ -230,4 +219,3 @@ def _details(found: VerifyTablesReport) -> Iterator[RenderableType]:
 
 
 _COLOURS = {"good": "green", "bad": "red", "open": "yellow"}
-_KINDS = {OK: "good", PROBLEM: "bad", UNCHECKED: "open"}

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pyspark_iceberg_crypto.evidence import _charts
+from pyspark_iceberg_crypto.evidence import _charts, _several
 from pyspark_iceberg_crypto.reports import _scope, _words
 from pyspark_iceberg_crypto.reports._data import NOT_OF_FILES, Problem, TableReport
 from pyspark_iceberg_crypto.reports._text import size, visible
+
+if TYPE_CHECKING:
+    from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 
 SHOWN_ON_A_PAGE = 200
 SHOWN_IN_A_NOTE = 20
@@ -177,22 +179,11 @@ def _key(key: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True)
-class Several:
-    """The verdict on several tables."""
-
-    kind: str
-    verdict: str
-    not_checked: Sequence[Mapping[str, str]]
-    left_out: Sequence[tuple[str, str]]
-    views: Sequence[str]
-
-
 def page(
     title: str,
     reports: Sequence[TableReport],
     signature: tuple[Mapping[str, str] | None, _words.CheckedSignature | None] = (None, None),
-    several: Several | None = None,
+    several: VerifyTablesReport | None = None,
 ) -> str:
     """Make one page of reports, for a browser or for print. It loads nothing and runs no program.
 
@@ -200,7 +191,7 @@ def page(
         title: what was verified.
         reports: on one table, or on several.
         signature: the signature of the document that holds them, and how that was checked.
-        several: the verdict on all; None: there is one report.
+        several: the report that holds them; None: there is one report.
     """
     style = _style()
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -213,8 +204,7 @@ def page(
         .render(
             title=title,
             reports=[_view(report, SHOWN_ON_A_PAGE) for report in reports],
-            several=several,
-            all=_all(title, reports, several) if several else None,
+            all=_all(several) if several else None,
             signature={"kind": state, "head": head, "said": said},
             style=_safe(style),
             style_hash=f"sha256-{digest}",
@@ -223,11 +213,16 @@ def page(
     )
 
 
-def _all(title: str, reports: Sequence[TableReport], several: Several) -> SimpleNamespace:
+def _all(found: VerifyTablesReport) -> SimpleNamespace:
     """Return what the page shows of all tables together."""
-    missing, left_out, views = map(len, (several.not_checked, several.left_out, several.views))
+    reports, kind = found.reports, _several.kind(found)
+    counts = len(found.not_checked), len(found.left_out), len(found.views)
     return SimpleNamespace(
-        scope=_scope.of_tables(title, reports, missing, left_out, views),
+        kind=kind,
+        verdict=f"{_words.mark(kind)} {_several.verdict(found)}",
+        missing=found.not_checked,
+        left_out=[(one["table"], _words.left_out(one["encrypted"])) for one in found.left_out],
+        scope=_scope.of_tables(found.target, reports, *counts),
         not_checked=_scope.not_checked_of_any(reports),
         files=f"{sum(map(_words.file_count, reports)):,}",
         bytes=size(sum(map(_words.byte_count, reports))),

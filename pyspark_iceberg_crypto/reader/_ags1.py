@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from _typeshed import WriteableBuffer
+    from pyiceberg.io import InputStream
 
     from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 
@@ -33,15 +34,6 @@ _AT_ONCE = 8  # blocks of one request
 _INTO = hasattr(AESGCM, "decrypt_into")  # since cryptography 47
 
 
-class Stored(Protocol):
-    """The bytes of a file as they are stored."""
-
-    def read(self, size: int = 0, /) -> bytes: ...
-    def seek(self, offset: int, whence: int = 0, /) -> int: ...
-    def tell(self) -> int: ...
-    def close(self) -> None: ...
-
-
 class DecryptedStream(io.RawIOBase):
     """The plaintext of an AES GCM stream.
 
@@ -49,7 +41,7 @@ class DecryptedStream(io.RawIOBase):
     returned. After an error it returns no more.
     """
 
-    def __init__(self, stored: Stored, key: KeyMetadata, file: ExpectedFile) -> None:
+    def __init__(self, stored: InputStream, key: KeyMetadata, file: ExpectedFile) -> None:
         """Compare the file's length with that of its key metadata. Nothing else is read yet.
 
         Args:
@@ -271,7 +263,7 @@ def listed_length(listed: int, has: int, file: ExpectedFile) -> int | None:
     raise file.not_as_listed(listed, has, stored_length(listed))
 
 
-def length_of(stored: Stored, file: ExpectedFile) -> int:
+def length_of(stored: InputStream, file: ExpectedFile) -> int:
     """Ask the storage how long a file is, in bytes.
 
     Raises:
@@ -295,7 +287,7 @@ def _plaintext_length(file: ExpectedFile) -> int:
     return length - HEADER - count * OVERHEAD
 
 
-def _all(stored: Stored, count: int, file: ExpectedFile) -> bytes:
+def _all(stored: InputStream, count: int, file: ExpectedFile) -> bytes:
     """Read all of a range: a storage may return less at once."""
     parts = []
     while count > 0:

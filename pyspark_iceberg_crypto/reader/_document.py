@@ -21,8 +21,6 @@ _AT_ONCE = 1 << 20
 _DEEPEST = 201
 _YEAR_10000 = 253_402_300_800_000  # in milliseconds since the epoch; Python's times end before it
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_ESCAPED = re.compile('["\\\\\x00-\x1f\u2028\u2029]')
 
 
 class Number(str):
@@ -179,10 +177,13 @@ def canonical(value: Any) -> str:
     """Return the canonical form of what `strict` read."""
     if isinstance(value, dict):
         names = sorted(value, key=lambda name: name.encode("utf-16-be"))
-        return "{" + ",".join(f"{_quoted(name)}:{canonical(value[name])}" for name in names) + "}"
+        return "{" + ",".join(f"{canonical(name)}:{canonical(value[name])}" for name in names) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(canonical, value)) + "]"
-    return _scalar(value)
+    if isinstance(value, Number):
+        return str(value)
+    written = json.dumps(value, ensure_ascii=False)
+    return written.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -207,17 +208,3 @@ def _depth(value: Any) -> int:
             if isinstance(child, dict | list)
         ]
     return deepest
-
-
-def _scalar(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, Number) else _quoted(value)
-
-
-def _quoted(string: str) -> str:
-    return (
-        '"' + _ESCAPED.sub(lambda one: _SHORT.get(one[0]) or f"\\u{ord(one[0]):04x}", string) + '"'
-    )

@@ -12,6 +12,7 @@ from pyiceberg.io import FileIO
 from pyspark_iceberg_crypto.errors import IcebergCryptoError, TableNotFoundError
 from pyspark_iceberg_crypto.reader import _pyiceberg
 from pyspark_iceberg_crypto.reader._expected import ExpectedFile
+from pyspark_iceberg_crypto.reader._io import reading
 
 _HINT = 64  # bytes of the file with the hint, which has a number
 # Plain and gzip, the latter by either name; Iceberg looks for them in this order.
@@ -67,35 +68,26 @@ def folder_of(warehouse: str, identifier: str | tuple[str, ...]) -> str:
 
 def _highest(io: FileIO, table: str) -> int | None:
     folder = f"{table}/metadata"
-    try:
+    with reading(ExpectedFile(table, folder)):
         versions = map(_VERSION.fullmatch, _pyiceberg.names_in(io, folder))
         return max((int(one[1]) for one in versions if one), default=None)
-    except Exception as error:
-        raise _unreadable(table, folder, error) from error
 
 
 def _hint(io: FileIO, table: str) -> int | None:
     location = f"{table}/metadata/version-hint.text"
-    try:
-        with io.new_input(location).open() as stream:
-            text = bytes(stream.read(_HINT)).decode("utf-8", "replace").strip()
-    except FileNotFoundError:
-        return None
-    except Exception as error:
-        raise _unreadable(table, location, error) from error
+    with reading(ExpectedFile(table, location)):
+        try:
+            with io.new_input(location).open() as stream:
+                text = bytes(stream.read(_HINT)).decode("utf-8", "replace").strip()
+        except FileNotFoundError:
+            return None
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 def _version(io: FileIO, table: str, version: int) -> str | None:
     for name in _NAMES:
         location = f"{table}/metadata/{name.format(version)}"
-        try:
+        with reading(ExpectedFile(table, location)):
             if io.new_input(location).exists():
                 return location
-        except Exception as error:
-            raise _unreadable(table, location, error) from error
     return None
-
-
-def _unreadable(table: str, location: str, error: Exception) -> IcebergCryptoError:
-    return ExpectedFile(table, location).unreadable(error)

@@ -34,13 +34,13 @@ from pyiceberg.io.pyarrow import (
     ArrowScan,
     ParquetFormatModel,
     ParquetFormatWriter,
-    _check_pyarrow_schema_compatible,
-    _combine_positional_deletes,
-    _determine_partitions,
-    _get_column_projection_values,
     bin_pack_arrow_table,
     bin_pack_record_batches,
 )
+from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible as check_compatible
+from pyiceberg.io.pyarrow import _combine_positional_deletes as combine_positions
+from pyiceberg.io.pyarrow import _determine_partitions as partitions
+from pyiceberg.io.pyarrow import _get_column_projection_values as missing_values
 from pyiceberg.manifest import DATA_FILE_TYPE as _DATA_FILE_TYPE
 from pyiceberg.manifest import (
     MANIFEST_ENTRY_SCHEMAS,
@@ -68,20 +68,18 @@ from pyiceberg.table import (
     Table,
     Transaction,
     WriteTask,
-    _parse_row_filter,
 )
+from pyiceberg.table import _parse_row_filter as parse_row_filter
 from pyiceberg.table.delete_file_index import DeleteFileIndex
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, new_table_metadata
 from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_between_ids
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
-from pyiceberg.table.update.snapshot import (
-    UpdateSnapshot,
-    _DeleteFiles,
-    _FastAppendFiles,
-    _MergeAppendFiles,
-    _OverwriteFiles,
-    _SnapshotProducer,
-)
+from pyiceberg.table.update.snapshot import UpdateSnapshot
+from pyiceberg.table.update.snapshot import _DeleteFiles as DeleteFiles
+from pyiceberg.table.update.snapshot import _FastAppendFiles as FastAppendFiles
+from pyiceberg.table.update.snapshot import _MergeAppendFiles as MergeAppendFiles
+from pyiceberg.table.update.snapshot import _OverwriteFiles as OverwriteFiles
+from pyiceberg.table.update.snapshot import _SnapshotProducer as SnapshotProducer
 from pyiceberg.types import NestedField
 
 from pyspark_iceberg_crypto.reader._bounded_avro import kind_of
@@ -105,18 +103,6 @@ KEY_OF_MANIFEST = _FIELDS_OF_LISTS.index(519)
 ROW_ID_OF_MANIFEST = _FIELDS_OF_LISTS.index(520)
 """Where it has the id of its first row."""
 MANIFEST_LIST_SCHEMA = MANIFEST_LIST_FILE_SCHEMAS[_READ_VERSION]
-
-DeleteFiles = _DeleteFiles
-FastAppendFiles = _FastAppendFiles
-MergeAppendFiles = _MergeAppendFiles
-OverwriteFiles = _OverwriteFiles
-SnapshotProducer = _SnapshotProducer
-
-combine_positions = _combine_positional_deletes
-missing_values = _get_column_projection_values
-check_compatible = _check_pyarrow_schema_compatible
-parse_row_filter = _parse_row_filter
-partitions = _determine_partitions
 
 _TYPED = ("type", "element", "key", "value")
 _OF_NO_TABLE = json.loads(

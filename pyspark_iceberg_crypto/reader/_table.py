@@ -207,7 +207,9 @@ class EncryptedTable(OpenedTable):
 
     def writing_kek(self) -> EncryptedKey:
         """Return the KEK of a commit; see `TableKeys.for_writing`."""
-        return _write.writing_kek(self)
+        length = _write.data_key_length(self.loaded.table, self.metadata.properties)
+        days = self.io.settings.kek_max_age_days
+        return self.keys.for_writing(self.loaded.key_id or "", length, days)
 
     def location_provider(self) -> LocationProvider:
         """Say where files are written: manifests are not in the folder of authenticated metadata."""
@@ -217,10 +219,6 @@ class EncryptedTable(OpenedTable):
                 path, str(self.metadata.table_uuid), self.metadata.location
             )
         return load_location_provider(self.metadata.location, properties)
-
-    def refuse_others(self, updates: tuple[TableUpdate, ...]) -> None:
-        """Refuse updates that are not committed here."""
-        _commit.refuse_others(self.loaded.table, updates)
 
     def loaded_again(self, at: Pointer, stored: bytes | None) -> OpenedTable:
         """Make the table of other metadata, after the same checks, without reading it."""

@@ -107,8 +107,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import DataScan
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
-    from pyspark_iceberg_crypto.reader._io import EncryptedFileIO
-    from pyspark_iceberg_crypto.reader._keys import EncryptedKey
     from pyspark_iceberg_crypto.reader._settings import Settings
     from pyspark_iceberg_crypto.reader._table import EncryptedTable
 
@@ -206,18 +204,6 @@ def data_key_length(table: str, properties: Mapping[str, str]) -> int:
     return int(value)
 
 
-def writing_kek(table: EncryptedTable) -> EncryptedKey:
-    """Return the KEK of a commit."""
-    files = _files(table)
-    length = data_key_length(files.table, table.metadata.properties)
-    master_key = table.loaded.key_id or ""
-    return files.keys.for_writing(master_key, length, files.settings.kek_max_age_days)
-
-
-def _files(table: Any) -> EncryptedFileIO:
-    return cast("EncryptedFileIO", table.io)
-
-
 class EncryptedTransaction(Transaction):
     """A transaction of an encrypted table. What it does not write encrypted is refused.
 
@@ -234,7 +220,7 @@ class EncryptedTransaction(Transaction):
         self._of = table
         self._written: list[str] = []
         self._ended: Exception | None = None
-        writing_kek(self._table)
+        self._table.writing_kek()
 
     def _scan(
         self, row_filter: str | BooleanExpression = ALWAYS_TRUE, case_sensitive: bool = True
@@ -454,7 +440,7 @@ class EncryptedTransaction(Transaction):
         self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()
     ) -> Transaction:
         self._require_open()
-        self._table.refuse_others(updates)
+        _commit.refuse_others(self._table.loaded.table, updates)
         return super()._apply(updates, requirements)
 
     def _require_open(self) -> None:
@@ -564,7 +550,7 @@ class EncryptedTransaction(Transaction):
         # with the table's columns, which a branch may not have had yet
         planner = Planner(metadata, io, deleted, case_sensitive)
         for task in planner.plan_files(snapshot.manifests(io) if snapshot else ()):
-            rows = NumberedRows(metadata, _files(self._table), numbered, AlwaysTrue())
+            rows = NumberedRows(metadata, io, numbered, AlwaysTrue())
             before = rows.to_table([task])
             after = before.filter(kept)
             if not len(after):
@@ -709,7 +695,7 @@ class DataFileWriter:
         self, table: EncryptedTable, metadata: Any, schema: Schema, written: list[str]
     ) -> None:
         """Nothing is written yet; `written` gets the files' locations."""
-        self._files, self._metadata = _files(table), metadata
+        self._files, self._metadata = table.io, metadata
         self._schema = sanitize_column_names(schema)
         self._locations = table.location_provider()
         self._written = written
@@ -882,7 +868,7 @@ class _Encrypted(SnapshotProducer[Any]):
 
     def new_manifest_writer(self, spec: PartitionSpec) -> EncryptedManifestWriter:
         """Write a manifest."""
-        files = _files(self._table)
+        files = self._table.io
         name = f"{self.commit_uuid}-m{next(self._manifest_num_counter)}.avro"
         path = self._table.location_provider().new_metadata_location(name)
         self._transaction._written.append(path)
@@ -921,11 +907,11 @@ class _Encrypted(SnapshotProducer[Any]):
 
     @property
     def _key_length(self) -> int:
-        return data_key_length(_files(self._table).table, self._table.metadata.properties)
+        return data_key_length(self._table.loaded.table, self._table.metadata.properties)
 
     def _commit(self) -> Any:
         """Write the manifests and their list, and return the snapshot; see PyIceberg's."""
-        table, files = self._table, _files(self._table)
+        table, files = self._table, self._table.io
         metadata: Any = self._transaction.table_metadata
         branch = self._target_branch
         before = metadata.refs[branch].snapshot_id if branch in metadata.refs else None
@@ -954,7 +940,7 @@ class _Encrypted(SnapshotProducer[Any]):
             "schema-id": metadata.current_schema_id,
             "first-row-id": first,
             "added-rows": writer.next_row_id - first,
-            "key-id": files.keys.sealed(writing_kek(table), output.written_with()),
+            "key-id": files.keys.sealed(table.writing_kek(), output.written_with()),
         }
         added = AddSnapshotUpdate(snapshot=EncryptedSnapshot(**told))
         if branch is None:

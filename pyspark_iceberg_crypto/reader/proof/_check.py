@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -15,7 +16,10 @@ from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader.proof import _parquet, _problems
 from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, FoundError, StorageError
-from pyspark_iceberg_crypto.reader.proof._stored import StoredFile, StoredInput
+from pyspark_iceberg_crypto.reader.proof._stored import StoredFile
+
+if TYPE_CHECKING:
+    from pyiceberg.io import InputFile
 
 MAGIC, STRUCTURE, DEEP = "magic", "structure", "deep"
 """How much of each file is read: its first and last bytes; its header, layout, footer and length; every byte."""
@@ -64,7 +68,7 @@ class FileCheck:
         self,
         kind: str,
         form: str,
-        stored: StoredInput,
+        stored: InputFile,
         expected: int,
         key: bytes | None,
     ) -> Found:
@@ -91,7 +95,7 @@ class FileCheck:
         self,
         kind: str,
         form: str,
-        stored: StoredInput,
+        stored: InputFile,
         key: bytes | None,
         result: Found,
     ) -> None:
@@ -151,7 +155,7 @@ def _check_blocks(file: StoredFile, key: KeyMetadata, layout: Mapping[str, int])
             raise _problems.wrong_tag(f"block {block} of {count}") from None
 
 
-def _check_magic(kind: str, form: str, stored: StoredInput, result: Found) -> None:
+def _check_magic(kind: str, form: str, stored: InputFile, result: Found) -> None:
     with StoredFile(stored) as file:
         if result.length < 0:
             result.length = file.length
@@ -201,7 +205,7 @@ def _wrong_length(
     )
 
 
-def _of_failure(error: Exception, stored: StoredInput) -> FileProblem:
+def _of_failure(error: Exception, stored: InputFile) -> FileProblem:
     if isinstance(error, FoundError) and error.problem.code != _problems.UNREADABLE:
         return error.problem
     if isinstance(error, FoundError | IcebergCryptoError):
@@ -216,7 +220,7 @@ def _of_failure(error: Exception, stored: StoredInput) -> FileProblem:
     return problem if exists(stored, error) else _problems.GONE
 
 
-def exists(stored: StoredInput, error: BaseException | None = None) -> bool:
+def exists(stored: InputFile, error: BaseException | None = None) -> bool:
     """Whether the storage says that a file is there, when it is asked again after an error.
 
     Without access, some storages say that a file does not exist, or fail if it does not exist. One that fails again

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pyspark_iceberg_crypto.errors import IcebergCryptoError
 from pyspark_iceberg_crypto.reader import _document
@@ -13,7 +13,10 @@ from pyspark_iceberg_crypto.reader._keys import STATISTICS_PATH, entries_of
 from pyspark_iceberg_crypto.reader.proof import _problems
 from pyspark_iceberg_crypto.reader.proof._check import Found, exists
 from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, StorageError
-from pyspark_iceberg_crypto.reader.proof._stored import StoredFile, StoredInput
+from pyspark_iceberg_crypto.reader.proof._stored import StoredFile
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
 
 PLAINTEXT_METADATA = "encryption.plaintext-metadata"
 _EMBEDDED = FileProblem(
@@ -28,12 +31,6 @@ _NO_METADATA = (
 )
 
 Document = Mapping[str, Any]
-
-
-class Storage(Protocol):
-    """Where files are stored, of which none is decrypted; PyIceberg's `FileIO` is one."""
-
-    def new_input(self, location: str) -> StoredInput: ...
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,7 @@ def of_snapshots(document: Document) -> NamedFiles:
     return named
 
 
-def of_log(storage: Storage, document: Document, location: str | None) -> NamedFiles:
+def of_log(storage: FileIO, document: Document, location: str | None) -> NamedFiles:
     """Return what any snapshot has that the metadata in force, or a metadata file of its log, has.
 
     So does the metadata that a table had before it was encrypted in place, until its plaintext is purged.
@@ -181,7 +178,7 @@ def lacks_snapshots(document: Document) -> bool:
 
 
 def with_those_of_file(
-    storage: Storage, document: Document, location: str
+    storage: FileIO, document: Document, location: str
 ) -> tuple[Document, FileProblem | None]:
     """Return a server's answer with the snapshots and keys that only its metadata file has; or why it has not them."""
     if not location:
@@ -218,7 +215,7 @@ def read_document(path: str, stored: bytes) -> dict[str, Any]:
     return document
 
 
-def _read(storage: Storage, path: str) -> tuple[Found, dict[str, Any] | None]:
+def _read(storage: FileIO, path: str) -> tuple[Found, dict[str, Any] | None]:
     stored = storage.new_input(path)
     try:
         with StoredFile(stored) as file:

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pyiceberg.io import InputFile
+
 from pyspark_iceberg_crypto.errors import (
     ConfigurationError,
     IcebergCryptoError,
@@ -20,7 +22,7 @@ from pyspark_iceberg_crypto.reader._key_metadata import KEY_LENGTHS, KeyMetadata
 from pyspark_iceberg_crypto.reader.proof import _problems
 from pyspark_iceberg_crypto.reader.proof._check import DEEP, FileCheck
 from pyspark_iceberg_crypto.reader.proof._problems import FileProblem, FoundError, StorageError
-from pyspark_iceberg_crypto.reader.proof._stored import StoredFile, StoredInput
+from pyspark_iceberg_crypto.reader.proof._stored import StoredFile
 from pyspark_iceberg_crypto.reader.proof._tree import Listed
 
 _CHANGED = (
@@ -30,7 +32,7 @@ _CHANGED = (
 _COPIED = 1 << 20
 
 
-def inspected(stored: StoredInput) -> dict[str, Any]:
+def inspected(stored: InputFile) -> dict[str, Any]:
     """Identify a file by its bytes, in the form of Java's ``FileInspection.toJson``.
 
     Raises:
@@ -48,7 +50,7 @@ def inspected(stored: StoredInput) -> dict[str, Any]:
 
 
 def checked(
-    stored: StoredInput, file: Listed, length_is_known: bool, decrypt_to: str | None
+    stored: InputFile, file: Listed, length_is_known: bool, decrypt_to: str | None
 ) -> dict[str, Any]:
     """Check every tag of a file.
 
@@ -77,7 +79,7 @@ def checked(
     return told
 
 
-def with_key(stored: StoredInput, hex_key: str, hex_aad_prefix: str) -> Listed:
+def with_key(stored: InputFile, hex_key: str, hex_aad_prefix: str) -> Listed:
     """Take a key from elsewhere. Nobody can tell then whether the file has its whole length.
 
     Raises:
@@ -116,7 +118,7 @@ def _error(location: str, problem: FileProblem, kind: str) -> IcebergCryptoError
     return IcebergCryptoError(f"{location} could not be checked: {words}", hint)
 
 
-def _decrypt(stored: StoredInput, magic: str, known: Listed, length: int, target: Path) -> None:
+def _decrypt(stored: InputFile, magic: str, known: Listed, length: int, target: Path) -> None:
     """Write the content of a file, whose length and tags were checked; each is checked once more."""
     if magic != "AGS1":
         raise NotSupportedError(

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-from pyspark_iceberg_crypto.reader._ags1 import Stored
 from pyspark_iceberg_crypto.reader.proof._problems import StorageError, unknown
+
+if TYPE_CHECKING:
+    from pyiceberg.io import InputFile, InputStream
 
 WHOLE = 8 << 20  # up to this length a file is read with its first byte
 _WINDOW = 1 << 20  # read at least, where a file is read from start to end
 
 
-class StoredInput(Protocol):
-    """A file in a storage; PyIceberg's `InputFile` is one."""
-
-    def __len__(self) -> int: ...
-    @property
-    def location(self) -> str: ...
-    def exists(self) -> bool: ...
-    def open(self, seekable: bool = True) -> Any: ...
-
-
 class StoredFile:
     """The bytes of a file. What the storage raises is a `StorageError`, whose cause it is. For one thread."""
 
-    def __init__(self, stored: StoredInput, whole: bool = False) -> None:
+    def __init__(self, stored: InputFile, whole: bool = False) -> None:
         """Ask for the file's length, and open nothing yet.
 
         Args:
@@ -35,7 +26,7 @@ class StoredFile:
         """
         self.location = stored.location
         self._stored, self._whole = stored, whole
-        self._file: Stored | None = None
+        self._file: InputStream | None = None
         self._window, self._start = memoryview(b""), 0
         try:
             self.length = len(stored)
@@ -45,12 +36,7 @@ class StoredFile:
     def __enter__(self) -> StoredFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             with suppress(Exception):  # all that was asked for was read
                 self._file.close()

@@ -18,11 +18,13 @@ from pyspark_iceberg_crypto.reader._keys import TableKeys
 from pyspark_iceberg_crypto.reader._settings import METADATA_AUTHENTICATION, Settings
 from pyspark_iceberg_crypto.reader.proof import _named
 from pyspark_iceberg_crypto.reader.proof._check import DEEP, exists
-from pyspark_iceberg_crypto.reader.proof._named import Document, Storage
+from pyspark_iceberg_crypto.reader.proof._named import Document
 from pyspark_iceberg_crypto.reader.proof._problems import StorageError
 from pyspark_iceberg_crypto.reader.proof._stored import StoredFile
 
 if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
     from pyspark_iceberg_crypto.kms import KeyManagementClient
 
 _MOST_SNAPSHOTS = 1000
@@ -60,7 +62,7 @@ class Subject:
     loaded: Loaded
     keys: TableKeys
     kms: str | None
-    storage: Storage
+    storage: FileIO
     trust: Trust
     settings: Settings
     client: Any = field(repr=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyiceberg.io import FileIO, InputFile
 from pyiceberg.types import StructType
 
 from pyspark_iceberg_crypto.errors import TamperedError
@@ -15,9 +16,8 @@ from pyspark_iceberg_crypto.reader._expected import ExpectedFile
 from pyspark_iceberg_crypto.reader._key_metadata import KeyMetadata
 from pyspark_iceberg_crypto.reader._keys import TableKeys
 from pyspark_iceberg_crypto.reader.proof import _problems
-from pyspark_iceberg_crypto.reader.proof._named import Named, Storage
+from pyspark_iceberg_crypto.reader.proof._named import Named
 from pyspark_iceberg_crypto.reader.proof._problems import FoundError
-from pyspark_iceberg_crypto.reader.proof._stored import StoredInput
 
 # What is read of manifest lists and manifests, by the numbers of the Iceberg specification.
 _LIST = (500, 501, 519)  # manifest_path, manifest_length, key_metadata
@@ -56,10 +56,10 @@ class Listed:
 class Tree:
     """Reads what lists files, also what a table's own reader refuses: plaintext, and files without a length."""
 
-    def __init__(self, table: str, storage: Storage, keys: TableKeys) -> None:
+    def __init__(self, table: str, storage: FileIO, keys: TableKeys) -> None:
         self._table, self._storage, self._keys = table, storage, keys
 
-    def stored(self, path: str) -> StoredInput:
+    def stored(self, path: str) -> InputFile:
         """Return a file as it is stored, not decrypted."""
         return self._storage.new_input(path)
 
@@ -132,9 +132,7 @@ class Tree:
         with kind_of(authentic)(_Opened(opened)) as file:  # type: ignore[arg-type]
             return list(file), file.schema.as_struct()
 
-    def _decrypted(
-        self, stored: StoredInput, listed: int, key: KeyMetadata
-    ) -> _ags1.DecryptedStream:
+    def _decrypted(self, stored: InputFile, listed: int, key: KeyMetadata) -> _ags1.DecryptedStream:
         length = len(stored)
         is_known = key.length is not None or _ags1.fits_listed(listed, length)
         written = key.length

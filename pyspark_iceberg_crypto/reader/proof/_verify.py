@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import time
 from typing import TypeVar
 
@@ -131,6 +131,7 @@ class _Walk:
         """
         self._options, self._only = options, only
         self._named = _named_files(subject, options)
+        self._places = {path: place for place, path in enumerate(self._named.files)}
         self._tree = Tree(
             subject.loaded.table, subject.storage, subject.keys_with(self._named.older_keys)
         )
@@ -177,9 +178,7 @@ class _Walk:
     def _look_at_named(self, file: Named) -> tuple[_Row | None, list[Listed]]:
         if self._is_gone(file.path, file.older):
             return None, []
-        found = self._found(
-            file.kind, file.path, file.format, file.length, lambda: self._tree.known(file).key
-        )
+        found = self._found(file, lambda: self._tree.known(file).key)
         below: list[Listed] = []
         if file.kind == _problems.MANIFEST_LIST:
             found, below = _listing(found, lambda: self._tree.manifests(file))
@@ -191,7 +190,7 @@ class _Walk:
         """Check manifests, and the files that they list, each once."""
         manifests = sorted(
             self._manifests.values(),
-            key=lambda one: (one[0].older, self._place(one[0]), one[1].path),
+            key=lambda one: (one[0].older, self._places[one[0].path], one[1].path),
         )
         rows: deque[_Row] = deque()
 
@@ -214,18 +213,11 @@ class _Walk:
                 yield row
         yield from rows
 
-    def _place(self, file: Named) -> int:
-        if not hasattr(self, "_places"):
-            self._places = {path: place for place, path in enumerate(self._named.files)}
-        return self._places[file.path]
-
     def _look_at_manifest(self, of: tuple[Named, Listed]) -> tuple[_Row | None, list[Listed]]:
         above, manifest = of
         if self._is_gone(manifest.path, above.older):
             return None, []
-        found = self._found(
-            manifest.kind, manifest.path, manifest.format, manifest.length, lambda: manifest.key
-        )
+        found = self._found(manifest, lambda: manifest.key)
         found, below = _listing(found, lambda: self._tree.files(manifest))
         return self._unless_gone(_row(above, manifest, found)), below
 
@@ -233,7 +225,7 @@ class _Walk:
         above, file = of
         if self._is_gone(file.path, above.older):
             return None
-        found = self._found(file.kind, file.path, file.format, file.length, lambda: file.key)
+        found = self._found(file, lambda: file.key)
         return self._unless_gone(_row(above, file, found))
 
     def _unless_gone(self, row: _Row) -> _Row | None:
@@ -248,13 +240,13 @@ class _Walk:
         except Exception:  # noqa: BLE001 (the check says why)
             return False
 
-    def _found(self, kind: str, path: str, form: str, length: int, key: Key) -> Found:
+    def _found(self, file: Named | Listed, key: Key) -> Found:
         try:
             key_metadata = None if self._check.depth == MAGIC else key()
-            stored = self._tree.stored(path)
+            stored = self._tree.stored(file.path)
         except Exception as error:  # noqa: BLE001 (it is the finding)
-            return Found(None, length, _problems.of_failure(error))
-        return self._check.check(kind, form, stored, length, key_metadata)
+            return Found(None, file.length, _problems.of_failure(error))
+        return self._check.check(file.kind, file.format, stored, file.length, key_metadata)
 
 
 def _named_files(subject: Subject, options: Options) -> NamedFiles:
@@ -324,10 +316,6 @@ class _SecondLook:
 
     then: Subject
     options: Options
-    table: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.table = self.then.loaded.table
 
     def of(self, rows: list[_Row]) -> list[_Row] | None:
         """Look again, if something is wrong and the table has changed.
@@ -362,7 +350,7 @@ class _SecondLook:
             if not is_suspect:
                 return rows
         if is_suspect:
-            raise _too_fast(self.table)
+            raise _too_fast(self.then.loaded.table)
         return rows
 
     def _through_what_is_gone(self, found: list[_Row], now: Subject) -> dict[str, _Row]:
@@ -385,7 +373,8 @@ class _SecondLook:
     def _require_same_table(self, now: Subject) -> None:
         if self.then.document.get("table-uuid") != now.document.get("table-uuid"):
             raise IcebergCryptoError(
-                f"Table {self.table}: it was dropped while it was verified, and another one was created under its name",
+                f"Table {self.then.loaded.table}: it was dropped while it was verified, and another one was created "
+                "under its name",
                 "Verify it again.",
             )
 
