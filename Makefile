@@ -349,7 +349,7 @@ OF_SPARK := pyspark py4j numpy pandas pyarrow
 $(SPARKS:%=.venv-%/.test): private LOCK = $(@D)/constraints.txt
 $(SPARKS:%=.venv-%/.test): .venv-%/.test: pyproject.toml $(LOCK) | $(JAR) $(VENV)/bin/uv
 	@echo "installing Spark $* and Python packages into .venv-$*"
-	@$(VENV)/bin/uv venv -q --allow-existing -p $(VENV)/bin/python $(@D)
+	@$(VENV)/bin/uv venv -q --seed --allow-existing -p $(VENV)/bin/python $(@D)
 	@grep -v $(OF_SPARK:%=-e '^%==') dev/constraints.txt > $(LOCK)
 	@[[ $* != 3.5 ]] || printf '%s\n' 'pandas<3' 'pyarrow<20' >> $(LOCK)
 	@$(call install,$(@D),'pyspark[connect]==$*.*' -e '.[test]')
