@@ -176,7 +176,7 @@ def _tables(found: VerifyTablesReport) -> RenderableType:
     """Lay out one line for each table, details of those with problems, and the verdict on all."""
     rows = []
     for report in found.reports:
-        known = _words.kind(report)
+        known = _words.kind(report.exit_code)
         rows.append(
             [
                 Text(_words.mark(known), _COLOURS[known]),
@@ -197,7 +197,7 @@ def _tables(found: VerifyTablesReport) -> RenderableType:
         )
     columns = ("", "table", "files", "bytes", "master key", "found")
     table = Records(columns, rows, title=("table",), right=("files", "bytes"))
-    known = _several.kind(found)
+    known = _words.kind(found.exit_code)
     verdict = Text(
         f"{_words.mark(known)} {advice(_several.verdict(found))}", f"bold {_COLOURS[known]}"
     )

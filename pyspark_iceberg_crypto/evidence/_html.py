@@ -46,7 +46,7 @@ def _style() -> str:
 
 def _view(report: TableReport, most: int) -> SimpleNamespace:
     """Return what the templates show of a report, and no more than so many problems and keys of it."""
-    kind = _words.kind(report)
+    kind = _words.kind(report.exit_code)
     words = _words.states(report)
     wrong, unchecked = report.wrong[:most], report.unchecked[:most]
     keys = sorted(
@@ -215,7 +215,7 @@ def page(
 
 def _all(found: VerifyTablesReport) -> SimpleNamespace:
     """Return what the page shows of all tables together."""
-    reports, kind = found.reports, _several.kind(found)
+    reports, kind = found.reports, _words.kind(found.exit_code)
     counts = len(found.not_checked), len(found.left_out), len(found.views)
     return SimpleNamespace(
         kind=kind,

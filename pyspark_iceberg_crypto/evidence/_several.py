@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from pyspark_iceberg_crypto.evidence._evidence import VerifyTablesReport
 
 
-def kind(found: VerifyTablesReport) -> str:
-    """Return the outcome, as of one table."""
-    return {OK: "good", PROBLEM: "bad", UNCHECKED: "open"}[found.exit_code]
-
-
 def verdict(found: VerifyTablesReport) -> str:
     """Say in one line what was found, and of which tables and files."""
     left = len(found.left_out)

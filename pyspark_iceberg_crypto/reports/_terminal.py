@@ -79,7 +79,7 @@ def not_shown(count: int, where: str) -> Iterator[RenderableType]:
 @layout.register
 def report(found: TableReport) -> RenderableType:
     """Lay out a report: counts, the verdict, the problems with their hints, what could not be checked."""
-    known = _words.kind(found)
+    known = _words.kind(found.exit_code)
     style = f"bold {_STYLES[known]}"
     counts: list[RenderableType] = [_counts(found)] if found.counts else []
     verdict = Text(f"{_words.mark(known)} {advice(_words.verdict(found))}", style)

@@ -100,9 +100,9 @@ def _parts(count: FileCount, words: Mapping[str, str]) -> Iterator[Part]:
         yield Part(count, known, "never encrypted" if never else words[known], files, size_of)
 
 
-def kind(report: TableReport) -> str:
-    """Return the outcome: good, bad or open (something could not be checked)."""
-    return {OK: "good", UNCHECKED: "open"}.get(report.exit_code, "bad")
+def kind(exit_code: int) -> str:
+    """Return the outcome of a report: good, bad or open (something could not be checked)."""
+    return {OK: "good", UNCHECKED: "open"}.get(exit_code, "bad")
 
 
 def mark(known: str) -> str:
@@ -112,7 +112,7 @@ def mark(known: str) -> str:
 
 def word(report: TableReport) -> str:
     """Say the outcome in a word or two, and no more than was checked."""
-    known = kind(report)
+    known = kind(report.exit_code)
     if known != "good":
         return {"bad": "problems found", "open": "not fully checked"}[known]
     if not file_count(report):
@@ -164,7 +164,7 @@ def _found(report: TableReport) -> str:
     if any(problem.kind == "table" for problem in report.wrong):
         said = _told(report, _where(report))
         return f"{report.table} is not encrypted: {said[0].lower()}{said[1:]}"
-    return f"Not proved: {said[0].lower()}{said[1:]}" if kind(report) == "open" else said
+    return f"Not proved: {said[0].lower()}{said[1:]}" if kind(report.exit_code) == "open" else said
 
 
 def _good(report: TableReport) -> str:
