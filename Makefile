@@ -185,7 +185,7 @@ tested-versions: #+ Write the tables of docs/tested-versions.md from the last `m
 	@"$(PYTHON)" dev/tested_versions.py build/nightly $(if $(PARTIAL),--partial)
 
 .PHONY: soak
-soak: setup-test #+ For most of a day: kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; flip 500 bits a file; fuzz parsers for long; all tests on all catalogs, also on older Sparks
+soak: setup-test #+ For most of a day: kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long; all tests on all catalogs, also on older Sparks
 	@echo "SEED=$(DRAWN)"
 	$(junit) -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|CheckedLoadTest|KeyPruningTest|EveryCallTest)"
 	$(junit) -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"

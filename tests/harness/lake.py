@@ -139,8 +139,7 @@ class Lake:
             time.sleep(0.01)
 
     def plaintext_files(self, name: str = "t") -> list[Path]:
-        """Those that are not encrypted. A file that a killed writer has opened is empty, and no plaintext."""
-        return [path for path in self.files(name) if magic(path) not in (*ENCRYPTED_MAGIC, b"")]
+        return [path for path in self.files(name) if magic(path) not in ENCRYPTED_MAGIC]
 
     def java(self, table: str | None = None, refresh: bool = True) -> Any:
         """Iceberg's own Table: as the catalog has it or, not refreshed, as the session's cache does."""

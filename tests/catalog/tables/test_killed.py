@@ -179,7 +179,8 @@ def test_encrypt_table_is_killed_and_goes_on(killed: Killed) -> None:
         killed.check()
         log = (lake.folder / killed.name / "metadata").glob("_encryption-*/*")
         assert list(log) == []
-        assert lake.plaintext_files(killed.name) == []
+        left = lake.plaintext_files(killed.name)
+        assert not any(path.stat().st_size for path in left), left  # a kill may leave empty files
         with verify_table(lake.spark, killed.table, deep=True, strays=True) as report:
             assert report.ok, str(report)
 

@@ -320,6 +320,20 @@ public class MetadataAuthenticationTest extends LakeFixture {
   // ---- other metadata in place
 
   @Test
+  void anotherTablesMetadataIsRefused() throws IOException {
+    Table table = create("t");
+    Table other = create("other");
+    TestLake.append(table, 1);
+    TestLake.append(other, 2);
+    replace(file(table), Files.readString(file(other)));
+    if (backend == Backend.JDBC) {
+      assertRefused("it is of another table");
+    } else {
+      assertRefused("it is genuine, but of the table at", "db/other", "registration");
+    }
+  }
+
+  @Test
   void theMetadataOfADroppedTableOfTheSameNameIsRefused() throws IOException {
     Table dropped = TestLake.append(create("t"), 1);
     UUID uuid = dropped.uuid();
