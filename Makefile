@@ -137,7 +137,7 @@ left_out = echo "left out: $(1)"; exit 0
 .PHONY: $(PARTS)
 $(SPARKS:%=spark-%): spark-%:
 	$(call ready,$(JARS) jvm/build/.olderTestJars .venv-$*/.test,tests)
-	@$(on_java); .venv-$*/bin/pytest $(SPARK_TESTS) $(POOL) $(if $(NIGHTLY),-m "not elsewhere and (nightly or not soak)") $(ARGS)
+	@$(on_java); .venv-$*/bin/pytest $(SPARK_TESTS) $(POOL) $(if $(NIGHTLY),-m "not elsewhere and not soak") $(ARGS)
 
 # pyenv's programs come first: the one on the PATH may only tell that there is none.
 $(PYTHONS:%=python-%): python-%: setup-test

@@ -63,7 +63,8 @@ def version(text: str) -> tuple[int, ...]:
 def leave_to_the_night(items: list[pytest.Item]) -> None:
     """A test of `lake` runs by day on the catalogs of BY_DAY, or of its mark: none named is EACH_BY_DAY.
 
-    By night it runs on one of the others, too, and a test with the mark nightly on one of all.
+    By night it runs on one of the others, too, and a test with the mark nightly on one of all. So does a test with the
+    mark drawn, with one value of that parameter.
     """
     others: dict[tuple[str, str], list[tuple[str, pytest.Item]]] = {}
     for item in items:
@@ -71,20 +72,24 @@ def leave_to_the_night(items: list[pytest.Item]) -> None:
         by_day = (mark.args or EACH_BY_DAY) if mark else BY_DAY
         if not set(by_day) <= set(KINDS):
             raise pytest.UsageError(f"{item.nodeid} names a catalog that does not exist: {by_day}")
-        call = getattr(item, "callspec", None)
-        if call is None or "lake" not in call.params:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        drawn = item.get_closest_marker("drawn")
+        name = drawn.args[0] if drawn else "lake"
+        if name not in params:
             continue
-        kind = call.params["lake"]
-        if kind not in by_day:
+        value = params[name]
+        if name == "lake" and value not in by_day:
             item.add_marker(pytest.mark.elsewhere)
-        if kind not in by_day or item.get_closest_marker("nightly"):
-            case = "-".join(part for part in call.id.split("-") if part != kind)
-            others.setdefault((item.nodeid.partition("[")[0], case), []).append((kind, item))
+        if drawn or value not in by_day or item.get_closest_marker("nightly"):
+            case = "-".join(part for part in item.callspec.id.split("-") if part != value)  # type: ignore[attr-defined]
+            others.setdefault((item.nodeid.partition("[")[0], case), []).append((value, item))
     for test, variants in others.items():
-        drawn = Random(f"{SEED} {test}").choice(sorted(kind for kind, _ in variants))
-        for kind, item in variants:
-            if kind != drawn:
+        chosen = Random(f"{SEED} {test}").choice(sorted(value for value, _ in variants))
+        for value, item in variants:
+            if value != chosen:
                 item.add_marker(pytest.mark.soak)
+                if item.get_closest_marker("drawn"):
+                    item.add_marker(pytest.mark.elsewhere)
 
 
 @pytest.hookimpl(hookwrapper=True)

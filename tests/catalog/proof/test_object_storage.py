@@ -18,7 +18,7 @@ from harness.sessions import OtherSession, process_id, remove_orphans
 from harness.world import STOCK, World, catalog_conf
 from servers.stores import KINDS, ObjectStore, start_store
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.drawn("store")]
 
 MERGE_ON_READ = ", ".join(
     f"'write.{verb}.mode'='merge-on-read'" for verb in ("delete", "update", "merge")
@@ -262,12 +262,15 @@ def test_a_failed_write_leaves_no_more_than_on_plaintext(table: StoredTable, wri
     assert strays["ok"], strays["problems"]
 
 
+# Uploads in parts that were left can be seen on S3 alone; only its client deletes many objects by one request, and is
+# led to a folder without a catalog by its environment.
+on_s3 = pytest.mark.parametrize("store", ["s3"], indirect=True)
+
+
 @pytest.fixture
 def large(table: StoredTable) -> Iterator[str]:
     """Rows for a file of some 13 MB, which goes to S3 in parts of 5 MiB, and tables `large` for it."""
-    if table.store.unfinished is None:
-        pytest.skip("uploads in parts that were left can be seen on S3 alone")
-    assert table.store.unfinished() == []
+    assert table.store.unfinished and table.store.unfinished() == []
     for catalog, key in {"lake": "'encryption.key-id'='k1', ", "plain": ""}.items():
         table.session.sql(
             f"CREATE TABLE {catalog}.db.large (id BIGINT, note STRING) TBLPROPERTIES "
@@ -281,6 +284,7 @@ def large(table: StoredTable) -> Iterator[str]:
         table.session.sql(f"DROP TABLE {catalog}.db.large PURGE")
 
 
+@on_s3
 def test_a_failed_upload_leaves_no_parts(table: StoredTable, large: str) -> None:
     store = table.store
     assert store.unfinished
@@ -295,6 +299,7 @@ def test_a_failed_upload_leaves_no_parts(table: StoredTable, large: str) -> None
     assert row == {"ids": 12_000}
 
 
+@on_s3
 def test_a_writer_is_killed_in_an_upload(
     table: StoredTable, large: str, conf: dict[str, str]
 ) -> None:
@@ -358,10 +363,9 @@ def test_no_more_requests_than_plaintext(session: OtherSession, store: ObjectSto
         assert counted["lake"][told] <= counted["plain"][told] + more.get(told, 0), counted
 
 
+@on_s3
 def test_purges_ask_for_few_files_by_themselves(session: OtherSession, store: ObjectStore) -> None:
     """Old data files are deleted by one request, a listing proves it, and each is opened once before."""
-    if store.kind != "s3":
-        pytest.skip("only S3's client deletes many objects by one request")
     files, name = 40, "lake.db.purged"
     session.sql(f"CREATE TABLE {name} (id BIGINT) TBLPROPERTIES ('format-version'='2')")
     rows = f"INSERT INTO {name} SELECT /*+ REPARTITION({files}) */ id FROM range(4000)"
@@ -392,9 +396,8 @@ def test_purges_ask_for_few_files_by_themselves(session: OtherSession, store: Ob
     assert not store.below(f"{store.root}/warehouse/db/purged/data")
 
 
+@on_s3
 def test_a_folder_that_is_not_there(table: StoredTable) -> None:
-    if table.store.kind != "s3":
-        pytest.skip("a folder without a catalog: only S3's client is led here by its environment")
     folder = table.session.verify_folder(f"{table.uri}/")
     assert folder["ok"], folder
     assert folder["file_count"] == len(table.objects())

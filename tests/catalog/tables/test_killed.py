@@ -32,7 +32,7 @@ ONE_FILE_A_GROUP = ("spark.iceberg-crypto.encrypt.files-per-group", "1")
 ALL = [*range(FILES), *range(100, 100 + FILES)]
 EXPECTED = [i for i in ALL if i not in (3, 104)]
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.drawn("kind")]
 kinds = pytest.mark.parametrize("kind", ["hadoop", "jdbc", "rest"])
 
 
