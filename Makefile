@@ -48,8 +48,8 @@ gradle_alone = $(on_java); flock -o settings.gradle gradle --no-daemon -q
 spark_jars = $$($(VENV)/bin/python -c 'import os, pyspark; print(os.path.join(pyspark.__path__[0], "jars"))')
 junit = $(gradle) junit -PsparkJars="$(spark_jars)"
 
-# Where tests leave reports in JUnit's XML. Of the workers of Python's tests, two have a Spark session, three by night; some
-# wait at any time: for a timeout, or a server.
+# Where tests leave reports in JUnit's XML. Of the workers of Python's tests, two have a Spark session; some wait
+# at any time: for a timeout, or a server.
 REPORTS := jvm/build/reports
 POOL = -n 4 --dist loadscope --no-loadscope-reorder --junitxml=$(REPORTS)/python.xml
 classes = $(if $(JUNIT),-PjunitArgs="--include-classname .*($(JUNIT)).*") -PjunitReports=$(abspath $(REPORTS))

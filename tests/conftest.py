@@ -116,9 +116,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     terminalreporter.write_line(str(value))
 
 
-# Two workers have a Spark session each, three by night. Those who use one, but for programs that start one of their own
-# in a world.
-SESSIONS = ("spark", "spark of tables", "spark of the twin")
+# Two workers have a Spark session each. Those who use one, but for programs that start one of their own in a world.
+SESSIONS = ("spark", "spark of tables")
 WITH_SPARK = ("tests/catalog/", "tests/tamper/", "tests/twin/", "tests/kms/test_outage.py")
 OF_TABLES = ("tests/catalog/tables/", "tests/tamper/")  # about half, by their time
 OF_THEIR_OWN = (
@@ -137,8 +136,6 @@ def group(nodeid: str) -> str:
     if path.startswith(WITH_SPARK):
         if module in OF_THEIR_OWN:
             return "world"
-        if path.startswith("tests/twin/") and os.environ.get("NIGHTLY"):
-            return SESSIONS[2]
         return SESSIONS[path.startswith(OF_TABLES)]
     return folder if folder.count("/") > 1 else path
 
