@@ -112,7 +112,7 @@ class Killed:
         seen: list[list[int] | BaseException] = []
 
         def run() -> None:
-            while not done.is_set():
+            while not seen or not done.wait(0.2):  # the other session is to run, too
                 try:
                     seen.append(self.ids())
                 except BaseException as error:  # noqa: BLE001 (it is looked at below)
