@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.jars import SPARK_JARS, build_jars, our_jar
+from harness.jars import BUILT, SPARK_JARS, build_jars, our_jar
 from harness.programs import (
     START_SECONDS,
     free_port,
@@ -40,7 +40,7 @@ def cluster_conf(java: Sequence[str] = (), jars: Sequence[Path] = ()) -> dict[st
         "spark.driver.extraJavaOptions": options,
         "spark.executor.extraJavaOptions": options,
         "spark.jars": ",".join(map(str, every)),
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.extensions": ",".join(BUILT.extensions),
         "spark.sql.shuffle.partitions": "2",
         "spark.iceberg-crypto.verify.files-on-driver": "0",
         "spark.ui.enabled": "false",

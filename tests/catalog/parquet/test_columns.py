@@ -432,6 +432,7 @@ def test_pages_of_every_column_are_read(
         unseen += found.code == "unreadable"  # in ssn
     assert 0 < unseen < 15
     by_parquet = {
+        **ParquetKeys(uniform="k1").options(),
         "parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
         "parquet.encryption.kms.client.class": "io.icebergcrypto.parquet.ParquetKmsClient",
         "parquet.writer.version": "v2",

@@ -93,7 +93,7 @@ def values(spark: SparkSession) -> dict[str, Any]:
 
     def misspelt() -> Any:
         with ours.typed_errors():
-            return encrypted("poeple").schema
+            return encrypted("poeple").collect()
 
     return {
         "values": sorted(row.ssn for row in both.select(plain).collect()),

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.files import everything_below, files_below, plaintext_problem
 from harness.steps import given, seen, tell
+from harness.world import create_lock_tables
 from pyspark.sql import SparkSession
 
 from pyspark_iceberg_crypto import verify_table
@@ -163,6 +164,7 @@ def defaults(spark: SparkSession, catalog: str) -> dict[str, Any]:
 def main() -> None:
     settings, builder = given()
     spark = builder.getOrCreate()
+    create_lock_tables(spark)
     lives = {
         catalog: seen([Life(spark, catalog, Path(folder)).live])["live"]
         for catalog, folder in settings["folders"].items()
