@@ -176,16 +176,16 @@ nightly-tools: setup-test #+ Install what only `make nightly` needs: Flink, olde
 .PHONY: nightly
 nightly: export NIGHTLY := 1
 nightly: export SEED := $(DRAWN)
-nightly: nightly-tools ## Run all tests, each on one catalog more than by day, `make matrix` and benchmarks; with a new seed (SEED=n repeats one)
+nightly: nightly-tools ## Run all tests, each on one catalog more than by day, `make matrix` and `make bench-check`; with a new seed (SEED=n repeats one)
 	@echo "SEED=$(DRAWN)"
-	$(call in_turn,test $(PARTS) bench-check bench-scale)
+	$(call in_turn,test $(PARTS) bench-check)
 
 .PHONY: tested-versions
 tested-versions: #+ Write the tables of docs/tested-versions.md from the last `make nightly` (PARTIAL=1: also when it did not end)
 	@"$(PYTHON)" dev/tested_versions.py build/nightly $(if $(PARTIAL),--partial)
 
 .PHONY: soak
-soak: setup-test #+ For most of a day: kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long; all tests on all catalogs, also on older Sparks
+soak: setup-test #+ For most of a day: kill writers, 50 a catalog, and rotations and rewritten tables, 30; let calls and S3 requests of statements fail; 1,000 commits under load; random histories; flip 500 bits a file; fuzz parsers for long; all tests on all catalogs, also on older Sparks; measure how costs grow
 	@echo "SEED=$(DRAWN)"
 	$(junit) -Psoak=50 -PjunitArgs="--include-classname .*(WritersTest|CheckedLoadTest|KeyPruningTest|EveryCallTest)"
 	$(junit) -Pfuzz=200000 -PjunitArgs="--include-classname .*FuzzTest"
@@ -197,6 +197,7 @@ soak: setup-test #+ For most of a day: kill writers, 50 a catalog, and rotations
 	$(on_java); ICEBERG_CRYPTO_TWIN_MINUTES=60 ICEBERG_CRYPTO_KEYED_MINUTES=60 $(VENV)/bin/pytest -m "" tests/twin -k new_histories
 	$(on_java); $(VENV)/bin/pytest $(POOL) -m soak --ignore=tests/catalog/tables/test_every_call.py
 	@$(again) matrix PARTS="$(SPARKS:%=spark-%)" ARGS='-m ""'
+	@$(again) bench-scale
 
 BENCH = build/benchmarks/results.json
 bench = $(on_java); $(VENV)/bin/python benchmarks/run.py --out $(BENCH)
