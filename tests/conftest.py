@@ -76,6 +76,8 @@ def leave_to_the_night(items: list[pytest.Item]) -> None:
         drawn = item.get_closest_marker("drawn")
         name = drawn.args[0] if drawn else "lake"
         if name not in params:
+            if drawn:
+                raise pytest.UsageError(f"{item.nodeid} has no parameter {name} to draw")
             continue
         value = params[name]
         if name == "lake" and value not in by_day:
@@ -88,8 +90,6 @@ def leave_to_the_night(items: list[pytest.Item]) -> None:
         for value, item in variants:
             if value != chosen:
                 item.add_marker(pytest.mark.soak)
-                if item.get_closest_marker("drawn"):
-                    item.add_marker(pytest.mark.elsewhere)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from harness.columns import MARKER, keyed_session, rows
 from harness.files import untouched
+from harness.jars import BUILT
 from harness.world import World
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -258,7 +259,8 @@ def test_a_table_is_no_laxer_than_the_session(
     with pytest.raises(PlaintextFoundError, match="no key is named"), typed_errors():
         own.sql(insert)
     own.sql(f"ALTER TABLE {name} SET SERDEPROPERTIES ('orc.encrypt'='k1:ssn')")
-    own.catalog.refreshTable(name)  # Spark 3.5 has the earlier properties until then
+    if BUILT.spark == "3.5":
+        own.catalog.refreshTable(name)  # it has the earlier properties until then
     with pytest.raises(ConfigurationError, match="not known to ORC"), typed_errors():
         own.sql(insert.replace("INTO", "OVERWRITE"))  # it would delete, and then fail
     assert own.read.orc(f"{tmp_path}/t").first().ssn == MARKER

@@ -93,7 +93,8 @@ def values(spark: SparkSession) -> dict[str, Any]:
 
     def misspelt() -> Any:
         with ours.typed_errors():
-            return encrypted("poeple").collect()
+            frame = encrypted("poeple")
+            return frame.schema if ALONE else frame.collect()  # Spark 3.5 looks a name up with rows
 
     return {
         "values": sorted(row.ssn for row in both.select(plain).collect()),
